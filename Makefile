@@ -1,0 +1,61 @@
+# The commands of the house. One virtual environment for each Python version, built from the lock with hashes:
+# `make test PYTHON=python3.12` leaves the one of python3 alone.
+
+PYTHON ?= python3
+PYVER  := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+VENV   ?= .venv-$(PYVER)
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.made
+
+FAST := $(wildcard $(addprefix tests/,house core journal session scenarios))
+SLOW := $(wildcard $(addprefix tests/,crash e2e editors))
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick lint types bench lock generate clean
+
+help:            ## this list
+	@sed -n 's/^\([a-z]*\): *[^#]*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
+
+demo: $(STAMP)   ## the server in action, without an editor, a network or a key
+	@$(BIN)/python -m tests.demo
+
+test: lint types quick  ## everything: lint, types, the fast tests, then crashes, whole server, editors
+	$(if $(SLOW),$(BIN)/python -m pytest $(SLOW))
+
+quick: $(STAMP)  ## the fast tests alone
+	$(BIN)/python -m pytest $(FAST)
+
+lint: $(STAMP)   ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## mypy, strict
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## measurements
+	@$(BIN)/python -m tests.bench
+
+generate: $(STAMP) ## the schema and the client's types from the wire types
+	$(BIN)/python protocol/generate.py
+
+# The newest versions that pyproject.toml allows, for every Python it allows (hence uv: packages drop 3.10 one by
+# one, and a lock of one interpreter fits no other). No index, host or path is written into the locks.
+LOCK := --no-config --universal --python-version 3.10 --generate-hashes --no-header --no-annotate --upgrade --quiet
+lock: $(STAMP)   ## both lock files anew
+	$(BIN)/uv pip compile pyproject.toml $(LOCK) --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml $(LOCK) --group dev --constraint requirements.lock \
+		--output-file requirements-dev.lock
+
+clean:           ## what the commands above leave behind
+	rm -rf .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find server protocol tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Steadyhand needs Python 3.10 or newer, not " \
+		+ sys.version.split()[0] + ": make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install -qq --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@

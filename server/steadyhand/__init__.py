@@ -1,0 +1,7 @@
+"""A coding agent for editors whose every effect on your files is accounted for.
+
+The editor starts `python -m steadyhand` and speaks the Language Server Protocol over stdio. Imports point one
+way, `__main__` > `edge | adapters` > `session` > `tools | journal` > `ports` > `core`, and tests/house says so.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Values and decisions: no IO, clock, randomness, async or wire [I11]."""

@@ -1,0 +1,34 @@
+"""Views as plain values with the wire's spelling: camelCase keys, None left out, tuples as lists."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import attrs
+
+
+def plain(view: object) -> object:
+    """The plain form of a view, a tuple of views, or a plain value."""
+    if isinstance(view, tuple | list):
+        return [plain(item) for item in view]
+    if isinstance(view, dict):
+        return {key: plain(value) for key, value in view.items()}
+    cls = type(view)
+    if attrs.has(cls):
+        found: dict[str, object] = {}
+        for name, spelled in _names(cls):
+            value = getattr(view, name)
+            if value is not None:
+                found[spelled] = plain(value)
+        return found
+    return view
+
+
+@lru_cache(maxsize=None)
+def _names(cls: type[attrs.AttrsInstance]) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, _camel(field.name)) for field in attrs.fields(cls))
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.rstrip("_").split("_")
+    return head + "".join(part.title() for part in rest)

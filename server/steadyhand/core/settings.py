@@ -1,0 +1,19 @@
+"""Settings as the session reads them: already merged, checked and defaulted by the edge (wire.md, "Settings")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from steadyhand.core.record import Mode, ModelName
+from steadyhand.core.recovery import SettleSetting
+
+
+@attrs.frozen
+class Settings:
+    model: ModelName = attrs.field(factory=lambda: ModelName("practice", "practice"))
+    mode: Mode = "ask"
+    settle: SettleSetting = "checked"
+    retry: bool = False
+    environment_add: Mapping[str, str] = attrs.field(factory=dict)

@@ -1,0 +1,174 @@
+"""The words that stand for what happened, for the model and for the user (rows C6, T2).
+
+Denied, not run, failed, stopped and unknown are five different facts and have five wordings. A text that went out
+once never changes: it is stored, and this room is asked only the first time.
+"""
+
+from __future__ import annotations
+
+from steadyhand.core.ledger import Attempt, Call
+from steadyhand.core.record import Check, Outcome, Settled
+from steadyhand.core.recovery import Reached, classify
+from steadyhand.core.views import CallState
+
+OF_NOW = "This speaks of the file now, not of what happened."
+
+_STATE: dict[Outcome, CallState] = {
+    "returned": "returned",
+    "failed": "failed",
+    "stopped": "stopped",
+    "refused": "refused",
+    "not_started": "notRun",
+    "interrupted_before_execution": "notRun",
+    "interrupted": "notRun",
+    "unknown_after_restart": "unknown",
+    "unknown": "unknown",
+}
+
+
+def state_of(outcome: Outcome) -> CallState:
+    """The word on the wire (wire.md, "States")."""
+    return _STATE[outcome]
+
+
+def outcome_of(call: Call) -> tuple[Outcome | None, str | None]:
+    """(outcome, reason) of a call at its end; (None, None) while it is open."""
+    attempt = call.attempt
+    if attempt is not None and attempt.result is not None:
+        return attempt.result.outcome, attempt.result.reason
+    if call.reply is not None and (attempt is None or attempt.effect == "reads"):
+        return call.reply.outcome, call.reply.reason
+    return None, None
+
+
+def unrecorded(call: Call) -> Outcome | None:
+    """What recovery's table says of a call whose end stands nowhere, as long as no verdict is recorded [I3].
+
+    A call without an attempt is not taken for a read here: what tool it names is not asked.
+    """
+    attempt = call.attempt
+    reached: Reached = "proposed" if attempt is None else "started" if attempt.stage == "started" else "intent"
+    reads = attempt is not None and attempt.effect == "reads"
+    broken = call.broken if attempt is None else attempt.broken
+    return classify(reached, reads, broken, call.reply is not None)
+
+
+def supplied_reply(call: Call) -> str:
+    """What the model is told in place of a reply that does not stand in the journal."""
+    outcome, reason = outcome_of(call)
+    match outcome or unrecorded(call):
+        case "unknown" | "unknown_after_restart":
+            return unknown_reply(call.attempt)
+        case "interrupted":
+            return "This read was cut off before its reply was recorded. It changed nothing. Read again if you need it."
+        case "returned" | "failed" | "stopped":
+            return f"This call ran ({outcome}), but its output was not kept. Look at the present state before going on."
+        case "refused":
+            return f"This call was refused{f' ({reason})' if reason else ''} and did not run."
+        case "not_started":
+            return f"This call did not run{f' ({reason})' if reason else ''}."
+        case "interrupted_before_execution" | None:
+            return "This call did not run: the work was interrupted before it started. Propose it again if it is still wanted."
+
+
+def unknown_reply(attempt: Attempt | None) -> str:
+    name = f" Its attempt is {attempt.attempt_id}." if attempt else ""
+    return (
+        "The outcome of this call is unknown: it may have run, wholly or in part. Do not repeat it."
+        f" Inspect the present state first.{name}"
+    )
+
+
+def not_started_reply(reason: str) -> str:
+    """A call that this process did not start."""
+    return {
+        "cancelled": "This call did not run: the user stopped the turn before it started.",
+        "closed": "This call did not run: the session was closed before it started.",
+        "cut": "This call did not run: the answer that proposed it was cut off.",
+        "length": "This call did not run: the answer that proposed it was cut at its length limit.",
+        "bound": "This call did not run: the turn reached one of its bounds.",
+        "journal": "This call did not run: the journal cannot be written, so nothing with an effect is started.",
+    }.get(reason, f"This call did not run: {reason}.")
+
+
+def refused_reply(reason: str, text: str) -> str:
+    return f"This call was refused ({reason}) and did not run. {text}"
+
+
+def failed_text(text: str) -> str:
+    return f"This call failed. {text}"
+
+
+def after_error_satisfied(title: str, error: str) -> str:
+    return f"An error came up after the start ({error}), but the file already has the intended content. {OF_NOW}"
+
+
+def after_error_unchanged(title: str, error: str) -> str:
+    return f"This call failed ({error}). The file is as it was before. {OF_NOW}"
+
+
+def after_error_unknown(title: str, error: str) -> str:
+    return (
+        f"An error came up after the start ({error}), and the outcome of this call is unknown."
+        " Do not repeat it; inspect the present state first."
+    )
+
+
+def stopped_text(what: str) -> str:
+    """`what`: the check, or the output so far."""
+    return f"This call was stopped after it had started; it may be half done. {what}"
+
+
+CHECK_TEXT: dict[Check, str] = {
+    "satisfied": "the file has the intended content now",
+    "unchanged": "the file is now as it was before",
+    "conflict": "the file is now neither as it was before nor as intended",
+    "unknown": "it cannot be told how the file is now",
+}
+
+
+def check_sentence(check: Check | None) -> str:
+    """One sentence on a check; it says that it speaks of now (row W7)."""
+    if check is None:
+        return "A command leaves nothing that can be checked, so its outcome stays unknown."
+    return f"Checked: {CHECK_TEXT[check]}. {OF_NOW}"
+
+
+SETTLED_TEXT: dict[Settled, str] = {
+    "checked_present": "the file has the intended content now, so it needs no repeat",
+    "checked_absent": "the file is as it was before, so the change is not there",
+    "user_confirmed": "the user confirmed it",
+    "model_confirmed": "the model settled it with its evidence and the user's permission",
+    "waived": "unknown, waived by the user",
+    "restored": "the content before it was restored",
+    "superseded": "a new attempt takes its place",
+}
+
+
+def settlement_notice(title: str, settled: Settled) -> str:
+    """Told once to the model, at the tail, and to the user."""
+    return f"The uncertain call “{title}” is settled: {SETTLED_TEXT[settled]}."
+
+
+def verdict_notice(title: str) -> str:
+    """For a call whose reply is readable but whose end is not certain (row J9)."""
+    return (
+        f"The record of the call “{title}” is damaged after its start, so its outcome is unknown although a reply"
+        " stands above. Do not repeat it; inspect the present state first."
+    )
+
+
+def recovery_required(title: str, attempt_id: str, session_title: str | None) -> str:
+    """A held-back call with nobody to ask; names every way out (row B4)."""
+    where = f" of session “{session_title}”" if session_title else ""
+    short = attempt_id[:8]
+    return (
+        f"This call was held back and did not run: the outcome of “{title}”{where} (attempt {attempt_id}) is unknown and"
+        " may touch the same files. Ways out: the chat line `/recovery inspect"
+        f" {short}` and then `/recovery confirm {short}` or `/recovery waive {short}`; the command"
+        " `steadyhand.recovery.inspect` and then `.confirm` or `.waive`; the code actions at the file."
+    )
+
+
+def partial_text(text: str) -> str:
+    return f"The paths of this call disagree: {text}."

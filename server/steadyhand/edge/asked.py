@@ -1,0 +1,128 @@
+"""The editor as the house sees it: what it is told, what it is asked (ports.Editor over the wire).
+
+A client that declared our own requests gets those; any other gets `window/showMessageRequest`, whose titles are
+wire.md's. No answer in time, an error or null is "not answered", never a yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+
+from lsprotocol import types
+
+from steadyhand.core.plain import plain
+from steadyhand.core.questions import Answer, HeldBackQuestion, Option, PermissionQuestion, UserQuestion
+from steadyhand.core.told import MessageTold, QueueTold, RecoveryTold, SessionTold, Told
+from steadyhand.core.views import TurnEvent
+from steadyhand.edge.asking import EditorError
+from steadyhand.edge.progress import Progress
+from steadyhand.edge.server import Server
+from steadyhand.ports import OpenDocument
+from steadyhand_protocol.approval import PermissionAnswer, UserAnswered
+
+question_wait_s_max = 86_400.0
+message_chars_max = 2_000
+_LEVELS: Mapping[str, types.MessageType] = {
+    "error": types.MessageType.Error,
+    "warning": types.MessageType.Warning,
+    "info": types.MessageType.Info,
+    "log": types.MessageType.Log,
+}
+
+
+class AskedEditor:
+    """ports.Editor on a `Server`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._progress = Progress(server)
+
+    def tell(self, told: Told) -> None:
+        match told:
+            case TurnEvent():
+                self._server.notify("steadyhand/turn/event", plain(told))
+                self._progress.follow(told)
+            case SessionTold(session):
+                self._server.notify("steadyhand/session/changed", plain(session))
+            case QueueTold():
+                self._server.notify("steadyhand/queue/changed", plain(told))
+            case RecoveryTold(snapshot):
+                self._server.notify("steadyhand/recovery/changed", plain(snapshot))
+            case MessageTold(level, text):
+                params = types.ShowMessageParams(type=_LEVELS[level], message=text[:message_chars_max])
+                self._server.notify(types.WINDOW_SHOW_MESSAGE, params)
+
+    def on_progress_cancelled(self, cancel: Callable[[str], Awaitable[None]]) -> None:
+        """Called with the turn id when the person cancels a turn's progress."""
+        self._progress.cancel = cancel
+
+    async def drain(self) -> None:
+        await self._server.drain()
+
+    def attached(self) -> bool:
+        return self._server.attached
+
+    async def ask_permission(self, question: PermissionQuestion) -> Answer | None:
+        if self._server.client.permission:
+            return await self._own(_without_text(plain(question)), question.options)
+        return await self._choose(question.text, question.options)
+
+    async def ask_held_back(self, question: HeldBackQuestion) -> Answer | None:
+        if self._server.client.permission:
+            asked = _without_text(plain(question))
+            asked["uncertain"] = [asked["uncertain"]]
+            return await self._own(asked, question.options)
+        return await self._choose(question.text, question.options)
+
+    async def ask_user(self, question: UserQuestion) -> str | None:
+        if self._server.client.user_ask:
+            try:
+                asked = plain(question)
+                answer = await self._server.request("steadyhand/user/ask", asked, question_wait_s_max)
+            except EditorError:
+                return None
+            return answer.answer if isinstance(answer, UserAnswered) else None
+        options = tuple(Option(text, text) for text in question.options)
+        chosen = await self._choose(question.question, options)
+        return chosen.option if chosen else None
+
+    def document(self, path: str) -> OpenDocument | None:
+        found = self._server.documents.by_path(path)
+        if found is None:
+            return None
+        return OpenDocument(found.text, found.version, found.changed_since_save)
+
+    async def choose(self, text: str, options: tuple[Option, ...]) -> str | None:
+        """The id of the option that was chosen in a message; None: not answered."""
+        answer = await self._choose(text, options)
+        return answer.option if answer else None
+
+    async def _own(self, asked: Mapping[str, object], options: tuple[Option, ...]) -> Answer | None:
+        try:
+            answer = await self._server.request("steadyhand/permission/ask", asked, question_wait_s_max)
+        except EditorError:
+            return None
+        if not isinstance(answer, PermissionAnswer) or answer.option not in {option.id for option in options}:
+            return None
+        return Answer(answer.option, answer.note)
+
+    async def _choose(self, text: str, options: tuple[Option, ...]) -> Answer | None:
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Warning,
+            message=text[:message_chars_max],
+            actions=tuple(types.MessageActionItem(title=option.label) for option in options),
+        )
+        ask = partial(self._server.request, types.WINDOW_SHOW_MESSAGE_REQUEST, params, question_wait_s_max)
+        try:
+            chosen = await ask()
+        except EditorError:
+            return None
+        if not isinstance(chosen, types.MessageActionItem):
+            return None
+        return next((Answer(option.id) for option in options if option.label == chosen.title), None)
+
+
+def _without_text(asked: object) -> dict[str, object]:
+    assert isinstance(asked, dict)
+    return {name: value for name, value in asked.items() if name != "text"}

@@ -1,0 +1,78 @@
+"""The `steadyhand.*` commands that are not about recovery: ask, cancel, doctor. For any LSP client."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from steadyhand import __version__
+from steadyhand.core.plain import plain
+from steadyhand.core.show import last_text
+from steadyhand.core.views import TurnEnded
+from steadyhand.edge.server import Server
+from steadyhand.session import prompts
+from steadyhand.session.house import House
+from steadyhand.session.owner import Owner
+from steadyhand_protocol.commands import AskArguments, CancelArguments
+
+cancel_s_max = 30.0
+
+
+class Commands:
+    """Registers the commands. `ask` remembers the session it used last in this process."""
+
+    def __init__(self, server: Server, house: Callable[[], Awaitable[House]]) -> None:
+        self._server = server
+        self._house = house
+        self._last: str | None = None
+        server.on_command("steadyhand.ask", self.ask)
+        server.on_command("steadyhand.cancel", self.cancel)
+        server.on_command("steadyhand.doctor", self.doctor)
+
+    async def ask(self, given: AskArguments) -> object:
+        house = await self._house()
+        owner = await self._session(house, given.session_id)
+        client_message_id = given.client_message_id or house.world.ids.new()
+        accepted = await prompts.prompt(owner, None, client_message_id, given.text)
+        self._last = owner.session_id
+        begun = {"sessionId": owner.session_id, "turnId": accepted.turn_id}
+        if given.wait is False:
+            self._server.start(lambda: self._show_answer(owner, accepted.turn_id), "showing an answer")
+            return begun
+        try:
+            ended = await owner.wait_ended(accepted.turn_id)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), anyio.move_on_after(cancel_s_max):
+                await prompts.cancel(owner, accepted.turn_id)
+            raise
+        text = last_text(owner.ledger, accepted.turn_id)
+        return {**begun, "text": text, "reason": ended.reason, "changed": plain(ended.changed)}
+
+    async def cancel(self, given: CancelArguments) -> object:
+        owner = await (await self._house()).owner(given.session_id)
+        return {"cancelled": await prompts.cancel(owner, None)}
+
+    async def doctor(self, _: None) -> object:
+        house = await self._house()
+        world = house.world
+        return {
+            "version": __version__,
+            "python": platform.python_version(),
+            "paths": {"state": world.state_directory},
+            "model": plain(world.settings.model),
+            "journal": await house.diagnose(),
+        }
+
+    async def _session(self, house: House, session_id: str | None) -> Owner:
+        session_id = session_id or self._last
+        if session_id is None:
+            folders = self._server.client.folders
+            session_id = (await house.create(None, folders[0].uri if folders else None)).session_id
+        return await house.owner(session_id)
+
+    async def _show_answer(self, owner: Owner, turn_id: str) -> None:
+        ended: TurnEnded = await owner.wait_ended(turn_id)
+        text = last_text(owner.ledger, turn_id).strip()
+        owner.say("info" if ended.reason == "done" else "warning", text or f"The turn ended: {ended.reason}.")

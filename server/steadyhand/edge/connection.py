@@ -1,0 +1,119 @@
+"""One editor's connection, put together: server, settings, the house behind it, and the way out.
+
+The state directory is fixed at `initialize`; the house is built then, at the first need of it. Settings are read
+again when the editor sends new ones. On the way out turns are cancelled, children ended and journals closed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from lsprotocol import types
+from platformdirs import user_state_dir
+
+from steadyhand import __version__
+from steadyhand.core.told import MessageTold
+from steadyhand.edge.asked import AskedEditor
+from steadyhand.edge.commands import Commands
+from steadyhand.edge.inbound import Inbound
+from steadyhand.edge.server import Server
+from steadyhand.edge.settings import machine_of, read_settings, state_directory
+from steadyhand.edge.stdio import Stdio
+from steadyhand.ports import Clock, Disk, Ids, Models, Processes
+from steadyhand.session import prompts
+from steadyhand.session.house import House
+from steadyhand.session.world import World
+from steadyhand.tools.catalogue import TOOLS
+
+
+class Connection:
+    """Runs once."""
+
+    def __init__(
+        self, stdio: Stdio, client_process_id: int | None, state_flag: str | None,
+        disk: Disk, processes: Processes, clock: Clock, ids: Ids, models: Models,
+    ) -> None:  # fmt: skip
+        self._server = Server(stdio, client_process_id=client_process_id)
+        self._editor = AskedEditor(self._server)
+        self._state_flag = state_flag
+        self._disk = disk
+        self._processes = processes
+        self._clock = clock
+        self._ids = ids
+        self._models = models
+        self._built: House | None = None
+        self._machine: object = None
+        self._faults_told: frozenset[str] = frozenset()
+        Inbound(self._server, self.house)
+        Commands(self._server, self.house)
+        self._editor.on_progress_cancelled(self._cancel_turn)
+        self._server.on_initialized(self._initialized)
+        self._server.on_stop(self._stop)
+        self._server.on_lsp(types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._configuration_changed)
+
+    def run(self) -> int:
+        """Serve; the exit code."""
+        return self._server.run()
+
+    async def house(self) -> House:
+        """The house, built at the first need after `initialize`."""
+        if self._built is None:
+            self._machine = self._server.client.options
+            environment = self._processes.environment()
+            chosen, fault = state_directory(self._state_flag, environment, self._machine)
+            world = World(
+                disk=self._disk, processes=self._processes, clock=self._clock, ids=self._ids, models=self._models,
+                editor=self._editor, tools={tool.name: tool for tool in TOOLS}, version=__version__,
+                state_directory=resolved_state_directory(self._disk, chosen), spawn=self._server.start,
+            )  # fmt: skip
+            self._built = House(world)
+            self._read_settings(environment, (fault,) if fault else ())
+        return self._built
+
+    async def _initialized(self) -> None:
+        await self.house()
+
+    async def _configuration_changed(self, params: types.DidChangeConfigurationParams) -> None:
+        await self.house()
+        machine = machine_of(params.settings)
+        if machine is not None:
+            self._machine = machine
+            self._read_settings(self._processes.environment(), ())
+
+    def _read_settings(self, environment: Mapping[str, str], faults: tuple[str, ...]) -> None:
+        """Bad values become defaults, and one message names all of them."""
+        assert self._built is not None
+        read = read_settings(self._machine, environment)
+        self._built.world.settings = read.settings
+        every = frozenset((*faults, *read.faults))
+        if every and every != self._faults_told:
+            text = f"Some settings are not used and have their defaults: {'; '.join(sorted(every))}."
+            self._editor.tell(MessageTold("warning", text))
+        self._faults_told = every
+
+    async def _cancel_turn(self, turn_id: str) -> None:
+        house = await self.house()
+        for owner in list(house.owners.values()):
+            if owner.turn is not None and owner.turn.turn_id == turn_id:
+                await prompts.cancel(owner, turn_id)
+
+    async def _stop(self) -> None:
+        if self._built is not None:
+            await self._built.stop()
+        else:
+            await self._processes.end_all()
+
+
+def resolved_state_directory(disk: Disk, chosen: str | None) -> str:
+    """The state directory with links resolved, made if it can be; unmade, sessions say so one by one."""
+    path = os.path.abspath(os.path.expanduser(chosen)) if chosen else user_state_dir("steadyhand", appauthor=False)
+    try:
+        disk.make_root(path)
+        folder = disk.open_folder(path)
+        try:
+            return disk.real_path(folder)
+        finally:
+            disk.close(folder)
+    except OSError:
+        return path

@@ -1,0 +1,128 @@
+"""The mirror of the documents that are open in the editor.
+
+Each document is a frozen value that is replaced on a change, so whoever holds one sees one moment. Changes
+of one notification are applied in their order, all or none. A document that is opened twice is the later
+one. Paths are absolute and normalized, links not resolved; only documents with a `file:` URI have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+from lsprotocol import types
+
+from steadyhand.edge.client import PositionEncoding
+from steadyhand.edge.positions import offset_at
+from steadyhand.edge.uris import clean, path_of
+
+Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
+
+
+@attrs.frozen
+class Document:
+    """One open document at one moment."""
+
+    uri: str  # as the client spells it
+    path: str | None  # absolute; None where it is no file: URI
+    language: str  # languageId
+    version: int  # of the client
+    text: str
+    text_at_open: str
+    text_at_save: str  # the text when it was saved last, else when it was opened
+
+    @property
+    def changed_since_save(self) -> bool:
+        """Whether the text differs from that at the last save, or at opening."""
+        return self.text != self.text_at_save
+
+
+class Unopened(Exception):
+    """The client speaks of a document that it has not opened."""
+
+
+class Documents:
+    """All open documents of one client; `encoding` is set once, at `initialize`."""
+
+    def __init__(self) -> None:
+        self.encoding: PositionEncoding = "utf-16"
+        self._by_uri: dict[str, Document] = {}
+        self._by_path: dict[str, str] = {}  # path → uri of the document opened last there
+
+    def __len__(self) -> int:
+        return len(self._by_uri)
+
+    def all(self) -> tuple[Document, ...]:
+        """Every open document, in the order of opening."""
+        return tuple(self._by_uri.values())
+
+    def by_uri(self, uri: str) -> Document | None:
+        """The document with this URI, or with another spelling of the same path."""
+        exact = self._by_uri.get(uri)
+        if exact is not None:
+            return exact
+        path = path_of(uri)
+        return None if path is None else self.by_path(path)
+
+    def by_path(self, path: str) -> Document | None:
+        """The document at an absolute path."""
+        uri = self._by_path.get(clean(path))
+        return None if uri is None else self._by_uri[uri]
+
+    def open(self, item: types.TextDocumentItem) -> Document:
+        """Take a document in."""
+        known = self.by_uri(item.uri)
+        if known is not None:
+            self.close(known.uri)
+        document = Document(
+            uri=item.uri,
+            path=path_of(item.uri),
+            language=str(item.language_id),
+            version=item.version,
+            text=item.text,
+            text_at_open=item.text,
+            text_at_save=item.text,
+        )
+        self._by_uri[document.uri] = document
+        if document.path is not None:
+            self._by_path[document.path] = document.uri
+        return document
+
+    def change(self, uri: str, version: int, changes: Iterable[Change]) -> Document:
+        """Apply changes. Raises Unopened."""
+        document = self._opened(uri)
+        text = document.text
+        for change in changes:
+            text = apply(text, change, self.encoding)
+        return self._put(attrs.evolve(document, text=text, version=version))
+
+    def save(self, uri: str) -> Document:
+        """The document was written to its file as it is. Raises Unopened."""
+        document = self._opened(uri)
+        return self._put(attrs.evolve(document, text_at_save=document.text))
+
+    def close(self, uri: str) -> None:
+        """Forget a document. Raises Unopened."""
+        document = self._opened(uri)
+        del self._by_uri[document.uri]
+        if document.path is not None:
+            del self._by_path[document.path]
+
+    def _opened(self, uri: str) -> Document:
+        document = self.by_uri(uri)
+        if document is None:
+            raise Unopened(uri)
+        return document
+
+    def _put(self, document: Document) -> Document:
+        self._by_uri[document.uri] = document
+        return document
+
+
+def apply(text: str, change: Change, encoding: PositionEncoding) -> str:
+    """The text after one change. A range whose ends are swapped is taken the right way round."""
+    if isinstance(change, types.TextDocumentContentChangeWholeDocument):
+        return change.text
+    ends = (change.range.start, change.range.end)
+    start, end = sorted(offset_at(text, position, encoding) for position in ends)
+    return text[:start] + change.text + text[end:]

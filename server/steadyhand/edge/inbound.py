@@ -1,0 +1,111 @@
+"""From the wire to the house: each request of ours in a few lines, nothing decided here.
+
+Params come structured and checked; what is not built yet is refused by name; answers are the house's views in the
+wire's spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from steadyhand.core.plain import plain
+from steadyhand.core.refusal import Refused
+from steadyhand.edge.server import Server
+from steadyhand.session import prompts
+from steadyhand.session.house import House
+from steadyhand_protocol import session as on_sessions
+from steadyhand_protocol import turn as on_turns
+from steadyhand_protocol.recovery import SnapshotParams
+
+tail_default = 200
+
+
+class Inbound:
+    """Registers the requests of ours; `house` is asked for at each, since it is built after `initialize`."""
+
+    def __init__(self, server: Server, house: Callable[[], Awaitable[House]]) -> None:
+        self._server = server
+        self._house = house
+        for method, answerer in (
+            ("session/create", self.create),
+            ("session/list", self.listed),
+            ("session/open", self.open),
+            ("session/close", self.close),
+            ("session/setMode", self.set_mode),
+            ("turn/start", self.start),
+            ("turn/status", self.status),
+            ("turn/cancel", self.cancel),
+            ("turn/events", self.events),
+            ("queue/resume", self.resume),
+            ("recovery/snapshot", self.snapshot),
+        ):
+            server.on(f"steadyhand/{method}", answerer)
+
+    async def create(self, params: on_sessions.SessionCreateParams) -> object:
+        folders = self._server.client.folders
+        workspace = params.workspace
+        if workspace is not None and workspace not in {folder.uri for folder in folders}:
+            raise invalid("$.workspace", "not one of the client's folders")
+        if workspace is None and folders:
+            workspace = folders[0].uri
+        return plain(await (await self._house()).create(params.title, workspace))
+
+    async def listed(self, _: object) -> object:
+        return {"sessions": plain(await (await self._house()).listed())}
+
+    async def open(self, params: on_sessions.SessionOpenParams) -> object:
+        tail = params.tail if params.tail is not None else tail_default
+        return plain(await (await self._house()).open(params.session_id, tail))
+
+    async def close(self, params: on_sessions.SessionCloseParams) -> object:
+        await (await self._house()).close(params.session_id)
+        return {}
+
+    async def set_mode(self, params: on_sessions.SessionSetModeParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        await owner.set_mode(params.mode)
+        return plain(owner.view())
+
+    async def start(self, params: on_turns.TurnStartParams) -> object:
+        if params.aside:
+            raise not_built("$.aside")
+        if params.attachments:
+            raise not_built("$.attachments")
+        owner = await (await self._house()).owner(params.session_id)
+        accepted = await prompts.prompt(owner, params.epoch, params.client_message_id, params.text)
+        return {"accepted": True, **_members(plain(accepted))}
+
+    async def status(self, params: on_turns.TurnStatusParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return plain(prompts.status(owner, params.client_message_id))
+
+    async def cancel(self, params: on_turns.TurnCancelParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return {"cancelled": await prompts.cancel(owner, params.turn_id)}
+
+    async def events(self, params: on_turns.TurnEventsParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return plain(owner.events.after(params.epoch, params.after))
+
+    async def resume(self, params: on_turns.QueueResumeParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return {"queue": plain(await prompts.resume(owner, params.epoch))}
+
+    async def snapshot(self, params: SnapshotParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return plain(owner.snapshot())
+
+
+def invalid(path: str, message: str) -> Refused:
+    """Params that fit their shape and not the moment."""
+    return Refused("invalidParams", f"{path}: {message}", {"errors": [{"path": path, "message": message}]})
+
+
+def not_built(path: str) -> Refused:
+    """A field or action of a part that is not built yet."""
+    return Refused("notBuilt", f"{path}: not built yet", {"errors": [{"path": path, "message": "not built yet"}]})
+
+
+def _members(shown: object) -> dict[str, object]:
+    assert isinstance(shown, dict)
+    return shown

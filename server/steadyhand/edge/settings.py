@@ -1,0 +1,97 @@
+"""Settings: read from their sources, checked one by one, never failing a request (wire.md, "Settings").
+
+Sources, the first that has a key wins: flags, environment, what the editor sends for this machine
+(`initializationOptions`, or its later replacement `steadyhand.machine`), the default. Machine-scoped keys are taken
+from nowhere else; whatever `workspace/configuration` answers for them is ignored. A bad value becomes its default and
+one sentence; null is not set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from steadyhand.core.record import ModelName
+from steadyhand.core.settings import Settings
+
+PROVIDERS = (
+    "practice", "deepseek", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "vllm", "compatible",
+)  # fmt: skip
+MODES = ("plan", "ask", "edits", "auto")
+SETTLE = ("checked", "ask")
+RETRY_VARIABLE = "STEADYHAND_RECOVERY_RETRY"
+STATE_VARIABLE = "STEADYHAND_STATE_DIR"
+
+
+@attrs.frozen
+class Read:
+    """Settings and one sentence for each bad value."""
+
+    settings: Settings
+    faults: tuple[str, ...]
+
+
+def read_settings(machine: object, environment: Mapping[str, str]) -> Read:
+    """The settings that the house reads; `machine` is the editor's nested object, whatever it is."""
+    faults: list[str] = []
+    if machine is not None and not isinstance(machine, Mapping):
+        faults.append("the settings are not an object")
+
+    def take(path: str, fits: Callable[[Any], bool], expected: str, default: Any) -> Any:
+        value = _at(machine, path)
+        if value is None:
+            return default
+        if not fits(value):
+            faults.append(f"steadyhand.{path} is not {expected}")
+            return default
+        return value
+
+    provider = take("model.provider", lambda v: v in PROVIDERS, f"one of {', '.join(PROVIDERS)}", "practice")
+    name = take("model.name", _text, "a text", provider)
+    settings = Settings(
+        model=ModelName(provider, name),
+        mode=take("mode", lambda v: v in MODES, f"one of {', '.join(MODES)}", "ask"),
+        settle=take("recovery.settle", lambda v: v in SETTLE, f"one of {', '.join(SETTLE)}", "checked"),
+        retry=take("recovery.retry", lambda v: isinstance(v, bool), "true or false", False),
+        environment_add=take("environment.add", _texts, "an object of names and texts", {}),
+    )
+    if environment.get(RETRY_VARIABLE) == "1":
+        settings = attrs.evolve(settings, retry=True)
+    return Read(settings, tuple(faults))
+
+
+def state_directory(flag: str | None, environment: Mapping[str, str], machine: object) -> tuple[str | None, str | None]:
+    """(the chosen folder or None for the system's own, one sentence if the setting is bad)."""
+    if flag:
+        return flag, None
+    if environment.get(STATE_VARIABLE):
+        return environment[STATE_VARIABLE], None
+    value = _at(machine, "stateDirectory")
+    if value is None:
+        return None, None
+    if not _text(value):
+        return None, "steadyhand.stateDirectory is not a text"
+    return value, None
+
+
+def machine_of(settings: object) -> object:
+    """The machine-scoped object of a `workspace/didChangeConfiguration`; None where it has none."""
+    return _at(settings, "steadyhand.machine")
+
+
+def _at(where: object, path: str) -> Any:
+    for name in path.split("."):
+        if not isinstance(where, Mapping):
+            return None
+        where = where.get(name)
+    return where
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and value != "" and "\0" not in value
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(_text(k) and isinstance(v, str) for k, v in value.items())

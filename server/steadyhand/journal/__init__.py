@@ -1,0 +1,1 @@
+"""How facts survive: the one file per session, its lines, barriers and load."""

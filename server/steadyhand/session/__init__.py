@@ -1,0 +1,1 @@
+"""One owner per session: takes commands one at a time, decides, performs, emits events."""

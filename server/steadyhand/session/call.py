@@ -1,0 +1,335 @@
+"""One call, from proposal to its one reply: prepare ▸ intent ▸ admit ▸ started ▸ run ▸ result.
+
+The order is the product. Permission and whatever holds a call back are settled before *started* (row C5); the body
+runs only after *started* is durable [I1]; from the effect to its record the stretch is shielded [I2]. A refusal ends
+the call with a reply and no start. What comes out of a body by exception is answered by the check (row C6).
+"""
+
+from __future__ import annotations
+
+import anyio
+import attrs
+
+from steadyhand.core.admission import AskFirst, Deny, Wanted, permit
+from steadyhand.core.identity import (
+    Arguments,
+    BadArguments,
+    Digest,
+    SessionId,
+    idempotency_key,
+    parse_arguments,
+)
+from steadyhand.core.ledger import Attempt, Call
+from steadyhand.core.questions import Option, PermissionQuestion
+from steadyhand.core.record import Evidence, FileChange, Grant, Intent, Outcome, Permission, Record, Result, Started, Tool
+from steadyhand.core.words import (
+    after_error_satisfied,
+    after_error_unchanged,
+    after_error_unknown,
+    check_sentence,
+    not_started_reply,
+    refused_reply,
+    stopped_text,
+)
+from steadyhand.journal.log import JournalBroken, TooLong
+from steadyhand.session.checking import look, recover
+from steadyhand.session.holding import clear_way
+from steadyhand.session.owner import Owner, RunningTurn
+from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
+
+same_call_max = 8
+"""The call that would be the 8th same one of a turn is refused, and the turn ends (row G7)."""
+result_s_max = 30.0
+"""How long recording a result may take before it counts as lost (row J5)."""
+
+ONCE = Option("once", "Allow once")
+SESSION = Option("session", "Allow in this session")
+REJECT = Option("reject", "Reject")
+
+
+class LoopGuard(Exception):
+    """The turn asks for the same again and again; it ends `bound`."""
+
+
+@attrs.frozen
+class Admitted:
+    """A planned call with its identity, on its way to the start."""
+
+    call: Call
+    planned: Planned
+    wanted: Wanted
+    attempt_id: str
+    key: Digest
+
+
+async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
+    """Bring one call to its end. LoopGuard when the turn has to end; cancelled only before its start."""
+    tool = owner.world.tools.get(call.tool)
+    if tool is None:
+        return await refuse_unadmitted(owner, call, "unknown_tool", f"There is no tool “{call.tool[:64]}” here.")
+    arguments = parse_arguments(call.arguments)
+    if isinstance(arguments, BadArguments):
+        return await refuse_unadmitted(owner, call, "bad_arguments", arguments.why)
+    await _guard_loop(owner, turn, call, arguments)
+    planned = await owner.world.in_thread(tool.prepare, arguments, owner.ground)
+    if isinstance(planned, Refusal):
+        return await refuse_unadmitted(owner, call, planned.reason, planned.text)
+    admitted = await _intend(owner, call, arguments, planned)
+    if planned.effect == "reads":
+        return await _read(owner, turn, admitted)
+    held = await clear_way(owner, turn, call, admitted.wanted)
+    if isinstance(held, Refusal):
+        return await _refuse(owner, admitted, held, held=True)
+    permitted = await _permitted(owner, turn, admitted)
+    if isinstance(permitted, Refusal):
+        return await _refuse(owner, admitted, permitted, held=held)
+    gathered = await owner.world.in_thread(planned.gather, admitted.attempt_id, permitted)
+    if isinstance(gathered, Refusal):
+        return await _refuse(owner, admitted, gathered, held=held)
+    if not await _start(owner, admitted, gathered, held):
+        return
+    await _run_and_record(owner, turn, admitted, gathered.evidence)
+
+
+async def close_unrun(owner: Owner, call: Call, reason: str) -> None:
+    """The one reply of a call that this process never started (row G8). Already ended calls are left alone."""
+    attempt = call.attempt
+    if call.reply is not None or (attempt is not None and attempt.stage not in ("intended",)):
+        return
+    records: list[Record] = []
+    if attempt is not None and attempt.effect != "reads":
+        records.append(Result(attempt.attempt_id, call.call_id, call.turn_id, "not_started", reason))
+    outcome: Outcome = "interrupted" if attempt is not None and attempt.effect == "reads" else "not_started"
+    records.append(_reply(call, attempt.attempt_id if attempt else None, outcome, reason, not_started_reply(reason)))
+    await owner.append_or_show(records)
+    owner.tell_call(call.call_id)
+
+
+async def refuse_unadmitted(owner: Owner, call: Call, reason: str, text: str) -> None:
+    """A call that never became an attempt."""
+    await owner.append_or_show([_reply(call, None, "refused", reason, refused_reply(reason, text))])
+    owner.tell_call(call.call_id)
+
+
+async def _guard_loop(owner: Owner, turn: RunningTurn, call: Call, arguments: Arguments) -> None:
+    same = (call.tool, arguments.digest)
+    turn.repeats[same] = turn.repeats.get(same, 0) + 1
+    if turn.repeats[same] >= same_call_max:
+        text = f"It was asked {turn.repeats[same]} times in this turn with the same arguments."
+        await refuse_unadmitted(owner, call, "loop_guard", text)
+        raise LoopGuard
+
+
+async def _intend(owner: Owner, call: Call, arguments: Arguments, planned: Planned) -> Admitted:
+    """Record the intent: who it is, before anything else of it (row J3)."""
+    ids = owner.world.ids
+    occurrence = owner.ledger.known_happened(call.tool, arguments.digest, planned.scope)
+    session_id = SessionId(owner.session_id)
+    key = idempotency_key(session_id, call.tool, arguments.canonical, planned.scope.plain(), occurrence)
+    intent = Intent(
+        attempt_id=ids.new(), call_id=call.call_id, turn_id=call.turn_id, tool=call.tool, title=planned.title,
+        effect=planned.effect, arguments_digest=arguments.digest, scope=planned.scope, key=key, occurrence=occurrence,
+    )  # fmt: skip
+    await owner.append_or_show([intent])
+    owner.tell_call(call.call_id)
+    wanted = Wanted(
+        call.tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command
+    )
+    return Admitted(call, planned, wanted, intent.attempt_id, key)
+
+
+async def _read(owner: Owner, turn: RunningTurn, admitted: Admitted) -> None:
+    """Reads have no *started* and wait for no sync (row J4); only what leaves the workspace asks."""
+    permitted = await _permitted(owner, turn, admitted)
+    if isinstance(permitted, Refusal):
+        reply = _reply(
+            admitted.call, admitted.attempt_id, "refused", permitted.reason,
+            refused_reply(permitted.reason, permitted.text),
+        )  # fmt: skip
+    else:
+        done = await _read_body(owner, admitted)
+        reply = _done_reply(admitted, done)
+    await owner.append_or_show([reply])
+    owner.tell_call(admitted.call.call_id)
+
+
+async def _read_body(owner: Owner, admitted: Admitted) -> Done:
+    try:
+        return await admitted.planned.run(_running(owner, None, admitted, ()))
+    except OSError as error:
+        return Done("failed", f"This read failed: {error.strerror or error}.", "io_error")
+
+
+async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Preview | Refusal | None:
+    """None: nobody had to be asked. The preview: what was shown and allowed."""
+    admission = permit(admitted.wanted, owner.ledger.mode, owner.ledger.grants)
+    if isinstance(admission, Deny):
+        return Refusal("policy", admission.text)
+    if not isinstance(admission, AskFirst):
+        return None
+    preview = await owner.world.in_thread(admitted.planned.preview)
+    if isinstance(preview, Refusal):
+        return preview
+    return await _ask(owner, turn, admitted, admission, preview)
+
+
+async def _ask(
+    owner: Owner, turn: RunningTurn, admitted: Admitted, admission: AskFirst, preview: Preview
+) -> Preview | Refusal:
+    """The question to the person; its answer is recorded before anything starts."""
+    call = admitted.call
+    question = PermissionQuestion(
+        ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,
+        tool=call.tool, title=admitted.planned.title, arguments=call.arguments,
+        text=f"{preview.text} Asked because {admission.why}.",
+        options=(ONCE, SESSION, REJECT) if admission.lasting else (ONCE, REJECT), diff=preview.diff,
+    )  # fmt: skip
+    with owner.parked():
+        answer = await owner.world.editor.ask_permission(question) if owner.world.editor.attached() else None
+    option = answer.option if answer is not None else "reject"
+    if option not in {o.id for o in question.options}:
+        option, answer = "reject", None
+    grant: Grant = "once" if option == "once" else "session" if option == "session" else "reject"
+    command, cwd = admitted.planned.command or (None, None)
+    permission = Permission(
+        admitted.attempt_id, call.call_id, grant, call.tool, answer.note if answer else None, command, cwd,
+        None if answer is not None else "not_answered",
+    )  # fmt: skip
+    await owner.append_or_show([permission])
+    if grant != "reject":
+        return preview
+    note = f" They say: {answer.note}" if answer is not None and answer.note else ""
+    if answer is None:
+        return Refusal("not_answered", "The question whether it may run was not answered.")
+    return Refusal("denied", f"The user said no.{note} Do not try the same again; ask what they want instead.")
+
+
+async def _start(owner: Owner, admitted: Admitted, gathered: Gathered, held: bool) -> bool:
+    """Make *started* durable. If that fails, the body does not run and the call is `notRun` (row J4)."""
+    started = Started(
+        admitted.attempt_id, admitted.call.call_id, gathered.evidence,
+        admitted.attempt_id if admitted.wanted.effect == "opaque" else None, held,
+    )  # fmt: skip
+    try:
+        await owner.append([started], barrier=True)
+    except (JournalBroken, TooLong) as broken:
+        owner.show_unkept([], str(broken))
+        await close_unrun(owner, admitted.call, "journal")
+        return False
+    owner.tell_call(admitted.call.call_id)
+    return True
+
+
+async def _run_and_record(
+    owner: Owner, turn: RunningTurn, admitted: Admitted, evidence: tuple[Evidence, ...]
+) -> None:
+    try:
+        done = await admitted.planned.run(_running(owner, turn, admitted, evidence))
+    except Exception as error:  # whatever a body throws, only the check can say what it did
+        with anyio.CancelScope(shield=True):
+            done = await _after_error(owner, admitted, error)
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            done = await _after_cancel(owner, admitted)
+            await _record(owner, admitted, done)
+        raise
+    with anyio.CancelScope(shield=True):
+        await _record(owner, admitted, done)
+
+
+async def _record(owner: Owner, admitted: Admitted, done: Done) -> None:
+    """The result, then its reply, in one durable append (rows J2, J3); unknown if it cannot be kept (row J5)."""
+    call = admitted.call
+    result = Result(
+        admitted.attempt_id, call.call_id, call.turn_id, done.outcome, done.reason, None, done.check, done.files,
+        done.exit_code, done.left, done.kept,
+    )  # fmt: skip
+    try:
+        with anyio.fail_after(result_s_max):
+            await owner.append([result, _done_reply(admitted, done)], barrier=True)
+    except (JournalBroken, TooLong, TimeoutError) as lost:
+        why = str(lost) or "The result could not be recorded in time."
+        text = f"It ran, but its result could not be recorded, so its outcome is unknown. {check_sentence(done.check)}"
+        unknown = Result(admitted.attempt_id, call.call_id, call.turn_id, "unknown", "journal", check=done.check)
+        owner.show_unkept([unknown, _reply(call, admitted.attempt_id, "unknown", "journal", text)], why)
+    owner.tell_call(call.call_id)
+    owner.tell_changes()
+
+
+async def _after_error(owner: Owner, admitted: Admitted, error: Exception) -> Done:
+    """Row C6: satisfied → returned with a notice; unchanged → failed; otherwise unknown."""
+    attempt = owner.ledger.attempts[admitted.attempt_id]
+    title, said = admitted.planned.title, _said(error)
+    try:
+        seen = await owner.world.in_thread(recover, owner.ground, owner.ledger, attempt)
+    except OSError:
+        return Done("unknown", after_error_unknown(title, said), "error")
+    if seen.check == "satisfied":
+        text = after_error_satisfied(title, said)
+        return Done("returned", text, "after_error", files=_files_now(attempt), check=seen.check)
+    if seen.check == "unchanged":
+        return Done("failed", after_error_unchanged(title, said), "error", check=seen.check)
+    return Done("unknown", after_error_unknown(title, said), "error", check=seen.check, kept=seen.kept)
+
+
+async def _after_cancel(owner: Owner, admitted: Admitted) -> Done:
+    """A cancel that came out of the body itself: this process saw it end, so the check decides the words only."""
+    attempt = owner.ledger.attempts[admitted.attempt_id]
+    if admitted.wanted.effect == "opaque":
+        return Done("unknown", after_error_unknown(admitted.planned.title, "the turn was stopped"), "cancelled")
+    try:
+        seen = await owner.world.in_thread(look, owner.ground, owner.ledger, attempt)
+    except OSError:
+        return Done("unknown", after_error_unknown(admitted.planned.title, "the turn was stopped"), "cancelled")
+    return Done("stopped", stopped_text(check_sentence(seen.check)), "cancelled", check=seen.check)
+
+
+async def _refuse(owner: Owner, admitted: Admitted, refusal: Refusal, held: bool) -> None:
+    call = admitted.call
+    result = Result(admitted.attempt_id, call.call_id, call.turn_id, "refused", refusal.reason, held=held)
+    reply = _reply(
+        call, admitted.attempt_id, "refused", refusal.reason, refused_reply(refusal.reason, refusal.text)
+    )
+    await owner.append_or_show([result, reply])
+    owner.tell_call(call.call_id)
+
+
+def _running(
+    owner: Owner, turn: RunningTurn | None, admitted: Admitted, evidence: tuple[Evidence, ...]
+) -> Running:
+    return Running(
+        admitted.attempt_id, admitted.key, owner.session_id, evidence,
+        lambda: turn is not None and turn.stopping is not None,
+    )  # fmt: skip
+
+
+def _done_reply(admitted: Admitted, done: Done) -> Tool:
+    size = done.bytes if done.bytes is not None else len(done.text.encode("utf-8", "replace"))
+    return Tool(
+        admitted.call.turn_id, admitted.call.call_id, done.outcome, done.text, size, done.truncated, done.reason,
+        admitted.attempt_id, done.output,
+    )  # fmt: skip
+
+
+def _reply(call: Call, attempt_id: str | None, outcome: Outcome, reason: str | None, text: str) -> Tool:
+    text = text[:reply_bytes_max]
+    size = len(text.encode("utf-8", "replace"))
+    return Tool(call.turn_id, call.call_id, outcome, text, size, False, reason, attempt_id)
+
+
+def _said(error: Exception) -> str:
+    """An error in words, without paths: those of the call are named elsewhere."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__
+
+
+
+def _files_now(attempt: Attempt) -> tuple[FileChange, ...]:
+    """What a satisfied check proves of the files: the intended content is there now."""
+    evidence = attempt.started.evidence if attempt.started else ()
+    return tuple(
+        FileChange(e.path, "modified" if e.existed else "created", e.before, e.intended, e.intended_bytes)
+        for e in evidence
+        if e.before != e.intended
+    )

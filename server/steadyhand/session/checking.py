@@ -1,0 +1,66 @@
+"""The present state of uncertain file effects: temporary files cleared, made durable, checked, settled (rows W9, B3).
+
+Used by opening and by inspection. Blocks; called in a thread. Nothing is executed here [I4], and what is decided
+rests on the journal and the world, never on earlier output of recovery [I5].
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.postcondition import check_whole
+from steadyhand.core.record import Check, PathFinding
+from steadyhand.tools.catalogue import intended_content
+from steadyhand.tools.check import check, clear_temporary, make_durable
+from steadyhand.tools.tool import Ground
+
+
+@attrs.frozen
+class Looked:
+    """What a look found. `check` None: there is nothing to check, as for a command."""
+
+    check: Check | None
+    findings: tuple[PathFinding, ...] = ()
+    kept: tuple[str, ...] = ()  # files beside the target that are somebody's save
+    durable: bool = False
+
+
+def look(ground: Ground, ledger: Ledger, attempt: Attempt) -> Looked:
+    """Reads only. For diagnostics and inspection."""
+    if attempt.started is None or not attempt.started.evidence:
+        return Looked(None)
+    findings = check(ground, attempt.started.evidence)
+    return Looked(check_whole(finding.check for finding in findings), findings)
+
+
+def recover(ground: Ground, ledger: Ledger, attempt: Attempt) -> Looked:
+    """Clear what the attempt left beside its target, make durable what is there, then check.
+
+    A temporary file that is somebody's save is kept, and its path is a conflict. What cannot be made durable is
+    *unknown*: a verdict must not outlive the bytes it rests on.
+    """
+    if attempt.started is None or not attempt.started.evidence:
+        return Looked(None)
+    evidence = attempt.started.evidence
+    kept: tuple[str, ...] = ()
+    for path in evidence:
+        if path.temporary is not None:
+            kept += clear_temporary(ground, path, _intended(ground, ledger, attempt))
+    durable = make_durable(ground, evidence)
+    findings = check(ground, evidence)
+    if kept:
+        findings = tuple(
+            attrs.evolve(finding, check="conflict", reason=f"a save that slipped in is kept as {', '.join(kept)}")
+            for finding in findings
+        )
+    whole = check_whole(finding.check for finding in findings)
+    return Looked(whole if durable or whole == "conflict" else "unknown", findings, kept, durable)
+
+
+def _intended(ground: Ground, ledger: Ledger, attempt: Attempt) -> bytes | None:
+    """The intended bytes, computed again from the stored arguments and the kept content before."""
+    call = ledger.calls.get(attempt.call_id)
+    if call is None or attempt.started is None:
+        return None
+    return intended_content(ground, attempt.tool, call.arguments, attempt.started.evidence[0])

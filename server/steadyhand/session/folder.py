@@ -1,0 +1,67 @@
+"""The folder of one session in the state directory: names, the owner lock, and who holds it (row J11)."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+
+from steadyhand.core.views import Owner as OwnerView
+from steadyhand.journal.log import write_all
+from steadyhand.ports import Clock, Disk, Folder, Ids, Lock, Processes
+
+SESSIONS = "sessions"
+OWNER_LOCK = "owner.lock"
+OWNER = "owner.json"
+owner_bytes_max = 4096
+file_mode = 0o600
+
+
+@attrs.frozen
+class Held:
+    """A session folder whose owner lock this process holds."""
+
+    folder: Folder
+    path: str
+    lock: Lock
+
+
+def sessions_path(state_directory: str) -> str:
+    return f"{state_directory.rstrip('/')}/{SESSIONS}"
+
+
+def session_path(state_directory: str, session_id: str) -> str:
+    return f"{sessions_path(state_directory)}/{session_id}"
+
+
+def take(disk: Disk, processes: Processes, clock: Clock, ids: Ids, folder: Folder, path: str) -> Held | None:
+    """The owner lock, taken at once, and `owner.json` written; None if another process holds it."""
+    lock = disk.lock(folder, OWNER_LOCK)
+    if lock is None:
+        return None
+    pid, host, _ = processes.here()
+    content = json.dumps({"pid": pid, "host": host, "since": clock.now()}, separators=(",", ":")).encode() + b"\n"
+    try:
+        _replace(disk, ids, folder, content)
+    except OSError:
+        pass  # owner.json only names the owner to others; the lock is the proof
+    return Held(folder, path, lock)
+
+
+def owner_of(disk: Disk, folder: Folder) -> OwnerView | None:
+    """Who holds the lock, as `owner.json` says; None where it does not say."""
+    try:
+        found = json.loads(disk.read(folder, OWNER, owner_bytes_max))
+        return OwnerView(int(found["pid"]), str(found["host"]), str(found["since"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _replace(disk: Disk, ids: Ids, folder: Folder, content: bytes) -> None:
+    temporary = f".{OWNER}.{ids.new()}"
+    file = disk.create(folder, temporary, file_mode)
+    try:
+        write_all(disk, file, content)
+    finally:
+        disk.close(file)
+    disk.rename(folder, temporary, OWNER)

@@ -1,0 +1,286 @@
+"""All sessions of this process: created, listed, opened, closed, watched while another process owns them.
+
+Opening waits for the owner lock as long as a reloading window takes, then goes read-only and says who has it (row
+J11). A session that cannot be read fails alone (row S6).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import anyio
+import attrs
+
+from steadyhand.core.ledger import Ledger, fold
+from steadyhand.core.record import Epoch, Record, Session, TitleSource
+from steadyhand.core.refusal import Refused
+from steadyhand.core.uri import path_of
+from steadyhand.core.views import MessageView, QueuedView, ReadOnly, SessionView, Snapshot
+from steadyhand.journal.log import JournalBroken, load
+from steadyhand.ports import Folder
+from steadyhand.session import shelf
+from steadyhand.session.folder import OWNER_LOCK, Held, owner_of, session_path, take
+from steadyhand.session.opening import Opened, open_owned, read_only
+from steadyhand.session.owner import Owner
+from steadyhand.session.world import World
+
+owner_wait_s_max = 5.0
+owner_poll_s = 0.05
+watch_poll_s = 0.5
+close_s_max = 25.0
+
+
+@attrs.frozen
+class OpenedView:
+    session: SessionView
+    messages: tuple[MessageView, ...]
+    more: bool
+    snapshot: Snapshot
+    queue: tuple[QueuedView, ...]
+    damaged: int
+
+
+class House:
+    """The sessions of one state directory, as this process sees them."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.owners: dict[str, Owner] = {}
+        self.reading_tools = frozenset(tool.name for tool in world.tools.values() if tool.effect == "reads")
+        self._opening: dict[str, anyio.Lock] = {}
+        self._watched: set[str] = set()
+        self._stopping = False
+
+    # Sessions.
+
+    async def create(self, title: str | None, workspace: str | None) -> SessionView:
+        """A new session, open, durable with its first records."""
+        session_id, epoch = self.world.ids.new(), self.world.ids.new()
+        root = await self._root(workspace)
+        settings = self.world.settings
+        source: TitleSource = "user" if title else "none"
+        pid, host, boot = self.world.processes.here()
+        first: list[Record] = [
+            Session(session_id, settings.mode, settings.model, self.world.version, workspace, title, source),
+            Epoch(epoch, pid, host, boot),
+        ]
+        try:
+            held, journal, stamped = await self.world.in_thread(shelf.lay_down, self.world, session_id, first)
+        except (OSError, JournalBroken) as error:
+            why = str(error) if isinstance(error, JournalBroken) else f"({error.strerror})"
+            raise Refused(
+                "journalBroken", f"No session can be created in the state directory: {why} Make it writable, then retry."
+            ) from error
+        ledger = fold(stamped, ())
+        ground = self.world.ground(root, held.path)
+        owner = Owner(self.world, session_id, held.path, ledger, ground, epoch, held, journal, None, 0)
+        self._admit(owner)
+        owner.tell_changes()
+        return owner.view()
+
+    async def listed(self) -> tuple[SessionView, ...]:
+        """Every session in the state directory, newest first, built from the files (row S3)."""
+        names = await self.world.in_thread(shelf.names, self.world)
+        views: list[SessionView] = []
+        for session_id in names:
+            owner = self.owners.get(session_id)
+            if owner is not None:
+                views.append(owner.view())
+            elif (view := await self.world.in_thread(shelf.glance, self.world, session_id)) is not None:
+                views.append(view)
+        return tuple(sorted(views, key=lambda view: (view.updated, view.session_id), reverse=True))
+
+    async def open(self, session_id: str, tail: int) -> OpenedView:
+        owner = await self.owner(session_id, anew=True)
+        shown, more = owner.messages(tail)
+        return OpenedView(owner.view(), shown, more, owner.snapshot(), owner.queue(), owner.damaged)
+
+    async def close(self, session_id: str) -> None:
+        """Cancel its turn, wait for it, let the lock go."""
+        owner = self.owners.get(session_id)
+        if owner is None:
+            if not await self.world.in_thread(shelf.exists, self.world, session_id):
+                raise Refused("unknownSession", "There is no such session.")
+            return
+        await self._close(owner)
+        owner.tell_changes()
+
+    async def diagnose(self) -> dict[str, str]:
+        """What holds in the state directory, one sentence each; for the doctor."""
+        return await self.world.in_thread(shelf.diagnose, self.world)
+
+    async def stop(self) -> None:
+        """End every turn and child, close every journal. Bounded by the turns' own bounds."""
+        self._stopping = True
+        async with anyio.create_task_group() as tasks:
+            for owner in list(self.owners.values()):
+                tasks.start_soon(self._close, owner)
+        await self.world.processes.end_all()
+
+    async def owner(self, session_id: str, anew: bool = False) -> Owner:
+        """The open session, opened first where it is not. `anew`: a read-only or broken one is tried again."""
+        async with self._opening.setdefault(session_id, anyio.Lock()):
+            owner = self.owners.get(session_id)
+            if owner is not None and not (anew and self._worth_reopening(owner)):
+                return owner
+            return await self._open(session_id, owner)
+
+    # Inside.
+
+    async def _open(self, session_id: str, before: Owner | None) -> Owner:
+        path = session_path(self.world.state_directory, session_id)
+        if not await self.world.in_thread(shelf.exists, self.world, session_id):
+            raise Refused("unknownSession", "There is no such session.")
+        unacknowledged = before.journal.unacknowledged if before is not None and before.journal is not None else None
+        if before is not None:
+            await before.world.in_thread(before.release)
+        folder = self.world.disk.open_folder(path)
+        held, locks_hold = await self._wait_for_lock(folder, path)
+        epoch = self.world.ids.new()
+        opened, root = await self._load(folder, held, path, epoch, unacknowledged, locks_hold)
+        ground = self.world.ground(root, path)
+        keeps = held if opened.journal is not None else None
+        if held is not None and keeps is None:
+            held.lock.release()
+        owner = Owner(
+            self.world, session_id, path, opened.ledger, ground, epoch, keeps, opened.journal, opened.read_only,
+            opened.damaged,
+        )  # fmt: skip
+        if keeps is None:
+            self.world.disk.close(folder)
+        self._admit(owner)
+        self._tell_opening(owner, opened)
+        if opened.read_only is not None and opened.read_only.reason == "owned":
+            self._watch(session_id)
+        return owner
+
+    async def _wait_for_lock(self, folder: Folder, path: str) -> tuple[Held | None, bool]:
+        """Up to 5 s for a reloading window (row J11); (None, False) where locks do not hold."""
+        world = self.world
+        with anyio.move_on_after(owner_wait_s_max):
+            while True:
+                try:
+                    held = await world.in_thread(
+                        take, world.disk, world.processes, world.clock, world.ids, folder, path
+                    )
+                except OSError:
+                    return None, False
+                if held is not None:
+                    return held, True
+                await anyio.sleep(owner_poll_s)
+        return None, True
+
+    async def _load(
+        self, folder: Folder, held: Held | None, path: str, epoch: str, unacknowledged: int | None, locks_hold: bool
+    ) -> tuple[Opened, str | None]:
+        world = self.world
+        try:
+            loaded = await world.in_thread(load, world.disk, folder)
+        except OSError as error:
+            text = f"This session's journal cannot be read ({error.strerror}). Make it readable, then open it again."
+            return Opened(Ledger(), None, ReadOnly("disk", text), 0), None
+        glance = fold(loaded.records, loaded.breaks)
+        root = await self._root(glance.session.workspace if glance.session else None)
+        if held is not None:
+            ground = world.ground(root, path)
+            opened = await world.in_thread(
+                open_owned, world, held, epoch, ground, self.reading_tools, unacknowledged
+            )
+            return opened, root
+        if not locks_hold:
+            text = "Locks do not hold in the state directory's file system, so the session is shown read-only."
+            return read_only(loaded, self.reading_tools, world.ids, ReadOnly("disk", text), False), root
+        owner = await world.in_thread(owner_of, world.disk, folder)
+        who = f"process {owner.pid} on {owner.host}" if owner else "another process"
+        text = f"This session is open in {who}. It is shown read-only; when it is free you are told."
+        return read_only(loaded, self.reading_tools, world.ids, ReadOnly("owned", text, owner), False), root
+
+    def _tell_opening(self, owner: Owner, opened: Opened) -> None:
+        owner.tell_changes()
+        if opened.damaged:
+            owner.say(
+                "warning",
+                f"The journal of session “{owner.name()}” has {opened.damaged} damaged or missing"
+                f" record{'s' if opened.damaged != 1 else ''}; everything else was read.",
+            )
+        if opened.read_only is not None:
+            owner.say("warning", opened.read_only.text)
+
+    def _watch(self, session_id: str) -> None:
+        if session_id not in self._watched:
+            self._watched.add(session_id)
+            self.world.spawn(partial(self._until_free, session_id), f"watch {session_id}")
+
+    async def _until_free(self, session_id: str) -> None:
+        """Tell once when an owned session's lock is free; opening it again takes over (row J11)."""
+        world = self.world
+        path = session_path(world.state_directory, session_id)
+        try:
+            folder = world.disk.open_folder(path)
+            try:
+                while (lock := await world.in_thread(world.disk.lock, folder, OWNER_LOCK)) is None:
+                    await anyio.sleep(watch_poll_s)
+                    if session_id not in self.owners:
+                        return
+                lock.release()
+            finally:
+                world.disk.close(folder)
+        except OSError:
+            return
+        finally:
+            self._watched.discard(session_id)
+        owner = self.owners.get(session_id)
+        if owner is not None and owner.read_only is not None and owner.read_only.reason == "owned":
+            owner.read_only = None
+            owner.tell_changes()
+            owner.say("info", f"Session “{owner.name()}” is free now. Open it again to take it over.")
+
+    def _worth_reopening(self, owner: Owner) -> bool:
+        if owner.turn is not None or owner.resolving:
+            return False
+        return owner.journal is None or owner.journal.broken is not None
+
+    async def _close(self, owner: Owner) -> None:
+        owner.closing = True
+        turn = owner.turn
+        if turn is not None:
+            turn.stopping = turn.stopping or "closed"
+            turn.scope.cancel()
+            with anyio.move_on_after(close_s_max):
+                await turn.ended.wait()
+        if self.owners.get(owner.session_id) is owner:
+            del self.owners[owner.session_id]
+        await self.world.in_thread(owner.release)
+
+    def _admit(self, owner: Owner) -> None:
+        self.owners[owner.session_id] = owner
+        owner.neighbours = lambda: self._neighbours(owner)
+
+    def _neighbours(self, owner: Owner) -> list[Owner]:
+        """Sessions of the same workspace, this one first (row B1)."""
+        root = owner.ground.root
+        others = [
+            other
+            for other in self.owners.values()
+            if other is not owner and root is not None and other.ground.root == root and other.journal is not None
+        ]
+        return [owner, *others]
+
+    async def _root(self, workspace: str | None) -> str | None:
+        """The workspace's folder with links resolved; None where there is none."""
+        path = path_of(workspace) if workspace else None
+        if path is None:
+            return None
+
+        def resolve() -> str | None:
+            try:
+                folder = self.world.disk.open_folder(path)
+            except OSError:
+                return None
+            try:
+                return self.world.disk.real_path(folder)
+            finally:
+                self.world.disk.close(folder)
+
+        return await self.world.in_thread(resolve)
+

@@ -1,0 +1,171 @@
+"""Opening a session: load, decide, perform, in this order. Nothing is executed because of it [I4, C8].
+
+`decide` is pure: it reads the ledger and gives the verdicts that the classify table demands. `perform` appends them,
+once: opening again finds nothing new (row C4). It is safe to crash at each operation [I5]: what is checked again is
+checked against the world, and what is recorded stands in an order in which every beginning is true (row J2).
+
+Where nothing may be written (another owner, a newer version, a full or read-only disk) the same verdicts are shown
+from memory and not recorded, and nothing with an effect runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from steadyhand.core.ledger import Attempt, Call, Ledger, fold
+from steadyhand.core.record import Epoch, Notice, Outcome, Record, Result, Settled, Settlement, Stamped
+from steadyhand.core.recovery import Reached, classify, settle
+from steadyhand.core.views import ReadOnly
+from steadyhand.core.words import settlement_notice, verdict_notice
+from steadyhand.journal.format import Loaded
+from steadyhand.journal.log import Journal, JournalBroken, load
+from steadyhand.ports import Ids
+from steadyhand.session.checking import Looked, recover
+from steadyhand.session.folder import Held
+from steadyhand.session.world import World
+from steadyhand.tools.tool import Ground
+
+
+@attrs.frozen
+class Verdict:
+    """What recovery says of one call that has no end. `attempt` None: it was proposed and never admitted."""
+
+    call: Call
+    attempt: Attempt | None
+    outcome: Outcome
+    replied: bool
+
+
+@attrs.define
+class Opened:
+    """A session as it was opened. `journal` None: read-only, for the reason in `read_only`."""
+
+    ledger: Ledger
+    journal: Journal | None
+    read_only: ReadOnly | None
+    damaged: int
+    verdicts: int = 0
+
+
+def decide(ledger: Ledger, reading_tools: frozenset[str]) -> list[Verdict]:
+    """One verdict for each call without an end, by the classify table."""
+    found: list[Verdict] = []
+    for call in ledger.open_calls():
+        attempt = call.attempt
+        reached: Reached = "proposed" if attempt is None else "started" if attempt.stage == "started" else "intent"
+        reads = attempt.effect == "reads" if attempt is not None else call.tool in reading_tools
+        broken = call.broken if attempt is None else attempt.broken
+        outcome = classify(reached, reads, broken, call.reply is not None)
+        if outcome is not None:
+            found.append(Verdict(call, attempt, outcome, call.reply is not None))
+    return found
+
+
+def open_owned(
+    world: World, held: Held, epoch: str, ground: Ground, reading_tools: frozenset[str], unacknowledged: int | None
+) -> Opened:
+    """Under the owner lock. Blocks. OSError only if the journal cannot be read at all."""
+    loaded = load(world.disk, held.folder)
+    ledger = fold(loaded.records, loaded.breaks)
+    if loaded.newer:
+        text = "This session was written by a newer version of Steadyhand. It is shown and not touched: update to go on."
+        return Opened(ledger, None, ReadOnly("newer", text), loaded.damaged)
+    return _Performer(world, held, ground, ledger, loaded, reading_tools).perform(epoch, unacknowledged)
+
+
+def read_only(loaded: Loaded, reading_tools: frozenset[str], ids: Ids, reason: ReadOnly, classified: bool) -> Opened:
+    """Without the lock, or where nothing can be written. `classified`: verdicts are shown (there is no living owner)."""
+    ledger = fold(loaded.records, loaded.breaks)
+    if classified:
+        show(ledger, [_result(ids, verdict, Looked(None)) for verdict in decide(ledger, reading_tools)])
+    return Opened(ledger, None, reason, loaded.damaged)
+
+
+def show(ledger: Ledger, records: Iterable[Record]) -> None:
+    """Take records into the view that the journal does not hold: shown, not kept."""
+    for record in records:
+        ledger.apply(Stamped(0, ledger.updated or "", "", record))
+
+
+@attrs.define
+class _Performer:
+    world: World
+    held: Held
+    ground: Ground
+    ledger: Ledger
+    loaded: Loaded
+    reading_tools: frozenset[str]
+
+    def perform(self, epoch: str, unacknowledged: int | None) -> Opened:
+        verdicts = decide(self.ledger, self.reading_tools)
+        pid, host, boot = self.world.processes.here()
+        try:
+            journal = Journal.take_up(
+                self.world.disk, self.world.clock, self.held.folder, self.loaded,
+                Epoch(epoch, pid, host, boot), unacknowledged,
+            )  # fmt: skip
+        except OSError as error:
+            return self._shown(verdicts, f"Its folder cannot be written ({error.strerror}).")
+        try:
+            self._record(journal, verdicts)
+            self._settle(journal)
+        except JournalBroken as broken:
+            journal.close()
+            return self._shown(decide(self.ledger, self.reading_tools), str(broken))
+        return Opened(self.ledger, journal, None, self.loaded.damaged, len(verdicts))
+
+    def _record(self, journal: Journal, verdicts: Sequence[Verdict]) -> None:
+        """Clear what attempts left behind, then the verdicts in one append; each beginning of it is true."""
+        looks = {v.attempt.attempt_id: self._recover(v.attempt) for v in verdicts if v.attempt is not None}
+        records: list[Record] = []
+        for verdict in verdicts:
+            seen = looks.get(verdict.attempt.attempt_id) if verdict.attempt else None
+            records.append(_result(self.world.ids, verdict, seen or Looked(None)))
+            if verdict.replied and verdict.attempt is not None:
+                records.append(Notice(self.world.ids.new(), verdict_notice(verdict.attempt.title), verdict.call.turn_id))
+        if records or journal.owes_damage:
+            self._append(journal, records)
+
+    def _settle(self, journal: Journal) -> None:
+        """Settle by proof what is still uncertain, from whatever epoch (row B3)."""
+        records: list[Record] = []
+        for attempt in self.ledger.uncertain():
+            seen = self._recover(attempt)
+            settled = settle(seen.check, True, seen.durable, self.world.settings.settle)
+            if settled is not None:
+                records += settlement(self.world.ids, attempt, settled, seen)
+        if records:
+            self._append(journal, records)
+
+    def _recover(self, attempt: Attempt) -> Looked:
+        if attempt.stage not in ("started", "uncertain"):
+            return Looked(None)
+        return recover(self.ground, self.ledger, attempt)
+
+    def _append(self, journal: Journal, records: Sequence[Record]) -> None:
+        for stamped in journal.append(records, barrier=True):
+            self.ledger.apply(stamped)
+
+    def _shown(self, verdicts: Sequence[Verdict], why: str) -> Opened:
+        show(self.ledger, [_result(self.world.ids, verdict, Looked(None)) for verdict in verdicts])
+        text = f"{why} The session is shown and nothing is recorded or run until that is mended; then open it again."
+        return Opened(self.ledger, None, ReadOnly("disk", text), self.loaded.damaged, len(verdicts))
+
+
+def settlement(ids: Ids, attempt: Attempt, settled: Settled, seen: Looked) -> list[Record]:
+    """A settlement by check, and the notice that tells it once."""
+    return [
+        Settlement(attempt.attempt_id, attempt.call_id, settled, "recovery", check=seen.check),
+        Notice(ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id),
+    ]
+
+
+def _result(ids: Ids, verdict: Verdict, seen: Looked) -> Result:
+    attempt_id = verdict.attempt.attempt_id if verdict.attempt else ids.new()
+    uncertain = verdict.outcome in ("unknown", "unknown_after_restart")
+    return Result(
+        attempt_id, verdict.call.call_id, verdict.call.turn_id, verdict.outcome,
+        by="recovery", check=seen.check if uncertain else None, kept=seen.kept,
+    )  # fmt: skip

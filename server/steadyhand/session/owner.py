@@ -1,0 +1,280 @@
+"""The owner of one open session: its ledger, journal, epoch, running turn, events and queue.
+
+One owner changes a session's state; others get frozen views. All of it runs on one event loop: between two awaits
+nothing else happens, and the journal is written by one task at a time, in order. An append is never abandoned: what
+was written is applied, whatever is cancelled meanwhile [I2].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import anyio
+import attrs
+
+from steadyhand.core import show
+from steadyhand.core.ledger import Ledger
+from steadyhand.core.record import EndReason, Mode, ModeSet, Record
+from steadyhand.core.refusal import Refused
+from steadyhand.core.snapshot import Stand, snapshot
+from steadyhand.core.told import MessageTold, QueueTold, RecoveryTold, SessionTold
+from steadyhand.core.views import (
+    CallChanged,
+    Event,
+    MessageView,
+    QueuedView,
+    ReadOnly,
+    SessionView,
+    Snapshot,
+    TurnEnded,
+    Warned,
+)
+from steadyhand.journal.log import Journal, JournalBroken, TooLong
+from steadyhand.session.events import EventRing
+from steadyhand.session.folder import Held
+from steadyhand.session.opening import show as take_unkept
+from steadyhand.session.world import World
+from steadyhand.tools.tool import Ground
+
+
+@attrs.define(eq=False)
+class RunningTurn:
+    """The turn that holds the lease. `stopping` is set before its scope is cancelled, never after."""
+
+    turn_id: str
+    client_message_id: str
+    text: str
+    scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
+    ended: anyio.Event = attrs.field(factory=anyio.Event)
+    stopping: EndReason | None = None
+    parked: int = 0  # open questions to the person
+    repeats: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (tool, arguments digest) → times asked
+    not_kept: bool = False  # the journal broke; what follows is shown and not kept
+
+
+@attrs.define(eq=False)
+class _Waiter:
+    event: anyio.Event = attrs.field(factory=anyio.Event)
+    ended: TurnEnded | None = None
+
+
+class Owner:
+    """One open session of this process, owned or read-only."""
+
+    def __init__(
+        self, world: World, session_id: str, path: str, ledger: Ledger, ground: Ground, epoch: str,
+        held: Held | None, journal: Journal | None, read_only: ReadOnly | None, damaged: int,
+    ) -> None:  # fmt: skip
+        self.world = world
+        self.session_id = session_id
+        self.path = path
+        self.ledger = ledger
+        self.ground = ground
+        self.epoch = epoch if held is not None and journal is not None else None
+        self.held = held
+        self.journal = journal
+        self.read_only = read_only
+        self.damaged = damaged
+        self.turn: RunningTurn | None = None
+        self.side_turns: set[str] = set()  # slash commands; they need no lease
+        self.resumed = False
+        self.resolving = 0
+        self.closing = False
+        self.events = EventRing(session_id, epoch)
+        self.neighbours: Callable[[], list[Owner]] = lambda: [self]
+        """The open sessions of the same workspace in this process, this one first."""
+        self.delivering = anyio.Lock()
+        """Sends of a session go one at a time."""
+        self._writing = anyio.Lock()
+        self._waiters: dict[str, list[_Waiter]] = {}
+        self._revision = ""
+        self._shown_session: SessionView | None = None
+
+    # What others see.
+
+    @property
+    def live(self) -> show.Live:
+        turns = {self.turn.turn_id} if self.turn else set()
+        elsewhere = self.read_only is not None and self.read_only.reason == "owned"
+        return show.Live(frozenset(turns | self.side_turns), elsewhere)
+
+    def view(self) -> SessionView:
+        ledger, session = self.ledger, self.ledger.session
+        return SessionView(
+            session_id=self.session_id,
+            path=self.path,
+            title=ledger.title,
+            title_source=ledger.title_source,
+            created=ledger.created or ledger.updated or self.world.clock.now(),
+            updated=ledger.updated or self.world.clock.now(),
+            mode=ledger.mode,
+            model=ledger.model,
+            busy=self.turn is not None,
+            parked=self.turn is not None and self.turn.parked > 0,
+            uncertain=len(ledger.uncertain()),
+            epoch=self.epoch,
+            workspace=session.workspace if session else None,
+            read_only=self.read_only,
+        )
+
+    def name(self) -> str:
+        """Its title, else the first 8 digits of its id."""
+        return self.ledger.title or self.session_id[:8]
+
+    def snapshot(self) -> Snapshot:
+        return snapshot(self.ledger, self.stand())
+
+    def stand(self) -> Stand:
+        return Stand(self.session_id, self.path, self.epoch, self.world.settings.retry, self.ground.root)
+
+    def queue(self) -> tuple[QueuedView, ...]:
+        return show.queue_view(self.ledger, self.epoch, self.resumed)
+
+    def messages(self, tail: int) -> tuple[tuple[MessageView, ...], bool]:
+        return show.messages(self.ledger, tail, self.live, self.ground.root)
+
+    # What is told.
+
+    def tell(self, turn_id: str, event: Event) -> None:
+        self.world.editor.tell(self.events.add(turn_id, event))
+        if isinstance(event, TurnEnded):
+            self.end_waiting(turn_id, event)
+
+    def end_waiting(self, turn_id: str, ended: TurnEnded) -> None:
+        """Whoever waits for the turn goes on."""
+        for waiter in self._waiters.pop(turn_id, ()):
+            waiter.ended = ended
+            waiter.event.set()
+
+    async def wait_ended(self, turn_id: str) -> TurnEnded:
+        """How the turn ended, at once if it has ended already."""
+        turn = self.ledger.turns.get(turn_id)
+        if turn is not None and turn.ended is not None and not self.live.runs(turn_id):
+            return TurnEnded(turn.ended.reason, show.changed_in_turn(self.ledger, turn_id))
+        waiter = _Waiter()
+        self._waiters.setdefault(turn_id, []).append(waiter)
+        await waiter.event.wait()
+        assert waiter.ended is not None
+        return waiter.ended
+
+    def tell_call(self, call_id: str, title: str | None = None) -> None:
+        call = self.ledger.calls[call_id]
+        self.tell(call.turn_id, CallChanged(show.call_view(call, self.live, self.ground.root, title)))
+
+    def tell_changes(self) -> None:
+        """Session and recovery, where they differ from what was told last."""
+        view = self.view()
+        if self._shown_session is None or attrs.evolve(view, updated="") != attrs.evolve(self._shown_session, updated=""):
+            self._shown_session = view
+            self.world.editor.tell(SessionTold(view))
+        now = self.snapshot()
+        if now.revision != self._revision:
+            known, self._revision = self._revision, now.revision
+            if known or now.calls or now.settled:
+                self.world.editor.tell(RecoveryTold(now))
+
+    def tell_queue(self) -> None:
+        self.world.editor.tell(QueueTold(self.session_id, self.queue()))
+
+    # What is recorded.
+
+    async def append(self, records: Sequence[Record], barrier: bool) -> None:
+        """Record in this order and apply; JournalBroken if it cannot be kept."""
+        if self.journal is None:
+            raise JournalBroken("This session is read-only here.")
+        async with self._writing:
+            with anyio.CancelScope(shield=True):
+                for stamped in await self.world.in_thread(self.journal.append, records, barrier):
+                    self.ledger.apply(stamped)
+
+    async def append_or_show(self, records: Sequence[Record], barrier: bool = False) -> bool:
+        """As `append`; once the journal is broken the records are shown and not kept (row J6)."""
+        try:
+            await self.append(records, barrier)
+        except (JournalBroken, TooLong) as broken:
+            self.show_unkept(records, str(broken))
+            return False
+        return True
+
+    def show_unkept(self, records: Sequence[Record], why: str) -> None:
+        take_unkept(self.ledger, records)
+        turn = self.turn
+        if turn is not None and not turn.not_kept:
+            turn.not_kept = True
+            self.tell(turn.turn_id, Warned("notKept", f"{why} What follows in this turn is shown and not kept."))
+
+    # Who may do what.
+
+    @property
+    def works(self) -> bool:
+        """Whether anything can be recorded here."""
+        return self.journal is not None and self.journal.broken is None and not self.closing
+
+    def require_owned(self) -> None:
+        """notOwner or journalBroken, in wire.md's order."""
+        if self.read_only is not None and self.read_only.reason == "owned":
+            owner = self.read_only.owner
+            more = {"owner": {"pid": owner.pid, "host": owner.host, "since": owner.since}} if owner else {}
+            raise Refused("notOwner", self.read_only.text, more)
+        if self.read_only is not None:
+            raise Refused(
+                "journalBroken", self.read_only.text,
+                {"readOnly": {"reason": self.read_only.reason, "text": self.read_only.text}},
+            )  # fmt: skip
+        if not self.works:
+            why = self.journal.broken if self.journal else None
+            raise Refused("journalBroken", why or "The session is closing.")
+
+    def require_epoch(self, epoch: str) -> None:
+        if epoch != self.epoch:
+            raise Refused("staleEpoch", "The session has been taken up anew; open it again.", {"epoch": self.epoch})
+
+    @contextmanager
+    def parked(self) -> Iterator[None]:
+        """While a question to the person is open."""
+        turn = self.turn
+        if turn is None:
+            yield
+            return
+        turn.parked += 1
+        self.tell_changes()
+        try:
+            yield
+        finally:
+            turn.parked -= 1
+            self.tell_changes()
+
+    async def set_mode(self, mode: Mode) -> None:
+        self.require_owned()
+        if mode != self.ledger.mode:
+            await self.record_or_refuse([ModeSet(mode)])
+        self.tell_changes()
+
+    async def record_or_refuse(self, records: Sequence[Record]) -> None:
+        """A durable append for a request; its failure is the request's."""
+        try:
+            await self.append(records, barrier=True)
+        except JournalBroken as broken:
+            self.tell_changes()
+            raise Refused("journalBroken", str(broken)) from broken
+        except TooLong as long:
+            raise Refused("invalidParams", str(long), {"errors": [{"path": "$.text", "message": str(long)}]}) from long
+
+    def release(self) -> None:
+        """Let the journal and the lock go. Blocks shortly."""
+        if self.journal is not None:
+            self.journal.close()
+            self.journal = None
+        if self.held is not None:
+            self.held.lock.release()
+            self.world.disk.close(self.held.folder)
+            self.held = None
+        self.epoch = None
+
+    def say(self, level: str, text: str) -> None:
+        match level:
+            case "error" | "warning" | "info" | "log":
+                self.world.editor.tell(MessageTold(level, text))
+            case _:
+                raise AssertionError(level)

@@ -1,0 +1,217 @@
+"""One turn: ask the model, carry out what it calls, until it stops.
+
+`run_turn` holds the lease from its begin to its `ended` record. Whatever happens, every call gets its one reply
+[I16], the turn gets one reason, and the person is told which files really changed (row G6). A cancel is recorded
+before it takes effect, and no tool starts after it (row G8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import anyio
+import attrs
+
+from steadyhand.core import show
+from steadyhand.core.ledger import Call
+from steadyhand.core.model import (
+    CallProposed,
+    Finish,
+    FinishReason,
+    ModelRequest,
+    ModelTrouble,
+    ReasoningPart,
+    StreamPart,
+    TextPart,
+    UsagePart,
+)
+from steadyhand.core.record import Assistant, EndReason, Ended, Proposed, Record, Usage
+from steadyhand.core.transcript import missing_replies, outgoing, validate
+from steadyhand.core.views import Billed, TextDelta, TurnEnded, UsageTold, UsageView, Warned
+from steadyhand.session.call import LoopGuard, carry_out, close_unrun
+from steadyhand.session.owner import Owner, RunningTurn
+
+requests_per_turn_max = 100
+turn_s_max = 4 * 3600.0
+calls_per_answer_max = 64
+reads_at_once_max = 8
+finish_s_max = 20.0
+
+SYSTEM = (
+    "You are Steadyhand, a coding agent inside an editor. You work on the files of one workspace through tools, and"
+    " paths are relative to it. Say what you really did and nothing else. A call whose outcome is unknown is never"
+    " repeated before its effect was inspected."
+)
+SYSTEM_WITHOUT_FILES = " No folder is open, so there are no files to work on: say so when files are asked for."
+
+
+async def run_turn(owner: Owner, turn: RunningTurn) -> None:
+    """The turn from its first request to its `ended` record; never raises but for the end of the process."""
+    reason: EndReason = "modelFailed"
+    try:
+        with turn.scope, anyio.move_on_after(turn_s_max) as limit:
+            reason = await _steps(owner, turn)
+        if limit.cancelled_caught:
+            reason = "bound"
+        if turn.scope.cancelled_caught:
+            reason = turn.stopping or "cancelled"
+    finally:
+        stopped = turn.stopping or ("closed" if owner.closing else None)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(finish_s_max):
+            await _finish(owner, turn, stopped or reason)
+
+
+async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
+    for _ in range(requests_per_turn_max):
+        try:
+            answer = await _ask_model(owner, turn)
+        except ModelTrouble as trouble:
+            owner.tell(turn.turn_id, Warned("modelFailed", str(trouble)))
+            return "modelFailed"
+        calls = await _record_answer(owner, turn, answer)
+        if answer.finish is None or answer.finish == "length":
+            for call in calls:  # an answer that is not whole runs nothing (row T6)
+                await close_unrun(owner, call, answer.finish or "cut")
+            return "cut" if answer.finish is None else "length"
+        if not calls:
+            return "filtered" if answer.finish == "filtered" else "done"
+        try:
+            await _carry_out_batch(owner, turn, calls)
+        except LoopGuard:
+            return "bound"
+    owner.tell(turn.turn_id, Warned("bound", f"The turn made {requests_per_turn_max} requests and ends here."))
+    return "bound"
+
+
+async def _ask_model(owner: Owner, turn: RunningTurn) -> _Stream:
+    """One request and its streamed answer; the history is validated right before it leaves (row T1)."""
+    await _supply_missing(owner)
+    world, ledger = owner.world, owner.ledger
+    messages = outgoing(ledger)
+    validate(messages)
+    offers = tuple(world.tools[name].offer for name in sorted(world.tools)) if owner.ground.root else ()
+    system = SYSTEM if owner.ground.root else SYSTEM + SYSTEM_WITHOUT_FILES
+    model = world.models(ledger.model.provider, ledger.model.name)
+    stream = _Stream(owner, turn.turn_id, world.ids.new())
+    async for part in model.ask(ModelRequest(system, offers, messages)):
+        await stream.take(part)
+    return stream
+
+
+async def _supply_missing(owner: Owner) -> None:
+    supplied: Sequence[Record] = missing_replies(owner.ledger)
+    if supplied:
+        await owner.append_or_show(supplied, barrier=True)
+
+
+@attrs.define
+class _Stream:
+    """Parts of one answer, merged; what arrives is told at once."""
+
+    owner: Owner
+    turn_id: str
+    message_id: str
+    texts: list[str] = attrs.field(factory=list)
+    reasonings: list[str] = attrs.field(factory=list)
+    calls: list[CallProposed] = attrs.field(factory=list)
+    usage: UsagePart | None = None
+    finish: FinishReason | None = None
+
+    async def take(self, part: StreamPart) -> None:
+        match part:
+            case TextPart(delta):
+                self.texts.append(delta)
+                self.owner.tell(self.turn_id, TextDelta(self.message_id, delta))
+            case ReasoningPart(delta):
+                self.reasonings.append(delta)
+                self.owner.tell(self.turn_id, TextDelta(self.message_id, delta, "reasoning"))
+            case CallProposed():
+                self.calls.append(part)
+            case UsagePart():
+                self.usage = part
+            case Finish(reason):
+                self.finish = reason
+        await self.owner.world.editor.drain()
+
+
+async def _record_answer(owner: Owner, turn: RunningTurn, answer: _Stream) -> list[Call]:
+    """The assistant message stands in the journal before any of its calls is touched (case 26)."""
+    proposed = tuple(
+        Proposed(owner.world.ids.new(), call.tool, call.arguments, call.provider_id)
+        for call in answer.calls[:calls_per_answer_max]
+    )
+    message = Assistant(
+        turn.turn_id, answer.message_id, "".join(answer.texts), proposed, "".join(answer.reasonings) or None,
+        answer.finish,
+    )  # fmt: skip
+    await owner.append_or_show([message, _usage(turn, answer.usage)])
+    owner.tell(turn.turn_id, UsageTold(_usage_view(owner)))
+    for call in proposed:
+        owner.tell_call(call.call_id)
+    return [owner.ledger.calls[call.call_id] for call in proposed]
+
+
+async def _carry_out_batch(owner: Owner, turn: RunningTurn, calls: Sequence[Call]) -> None:
+    """Neighbouring reads side by side, effects one after another, all in order (row G3)."""
+    for reads, group in groupby(calls, key=lambda call: _only_reads(owner, call)):
+        if not reads:
+            for call in group:
+                await carry_out(owner, turn, call)
+            continue
+        limiter = anyio.CapacityLimiter(reads_at_once_max)
+        guarded: list[LoopGuard] = []
+        async with anyio.create_task_group() as tasks:
+            for call in group:
+                tasks.start_soon(_read_aside, owner, turn, call, limiter, guarded)
+        if guarded:
+            raise guarded[0]
+
+
+async def _read_aside(
+    owner: Owner, turn: RunningTurn, call: Call, limiter: anyio.CapacityLimiter, guarded: list[LoopGuard]
+) -> None:
+    async with limiter:
+        try:
+            await carry_out(owner, turn, call)
+        except LoopGuard as guard:
+            guarded.append(guard)
+
+
+def _only_reads(owner: Owner, call: Call) -> bool:
+    tool = owner.world.tools.get(call.tool)
+    return tool is not None and tool.effect == "reads"
+
+
+async def _finish(owner: Owner, turn: RunningTurn, reason: EndReason) -> None:
+    """Close what is open, record the end, tell it."""
+    why = {"cancelled": "cancelled", "closed": "closed"}.get(reason, "bound" if reason == "bound" else reason)
+    for call in [call for call in owner.ledger.calls.values() if call.turn_id == turn.turn_id]:
+        await close_unrun(owner, call, why)
+    if turn.not_kept:
+        reason = "journalBroken"
+    if not await owner.append_or_show([Ended(turn.turn_id, reason)], barrier=True):
+        reason = "journalBroken"
+    owner.turn = None
+    owner.tell(turn.turn_id, TurnEnded(reason, show.changed_in_turn(owner.ledger, turn.turn_id)))
+    owner.tell_changes()
+
+
+def _usage(turn: RunningTurn, usage: UsagePart | None) -> Usage:
+    """Billed and context tokens; incomplete when the request gave none (row U1)."""
+    if usage is None or usage.input is None or usage.output is None:
+        return Usage(turn.turn_id, complete=False)
+    return Usage(
+        turn.turn_id, True, usage.input, usage.output, usage.cache_hit or 0, usage.cache_miss or 0,
+        usage.input + usage.output, usage.window,
+    )  # fmt: skip
+
+
+def _usage_view(owner: Owner) -> UsageView:
+    every = owner.ledger.usage
+    last = every[-1]
+    billed = Billed(
+        sum(u.input for u in every), sum(u.output for u in every),
+        sum(u.cache_hit for u in every), sum(u.cache_miss for u in every),
+    )  # fmt: skip
+    return UsageView(billed, last.context, all(u.complete for u in every), last.window)

@@ -1,0 +1,56 @@
+"""What every session of this process shares: ports, settings, the task group. Built once by `__main__`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import attrs
+
+from steadyhand.core.environment import child_environment
+from steadyhand.core.settings import Settings
+from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes
+from steadyhand.tools.tool import Ground, Tool
+
+T = TypeVar("T")
+disk_threads_max = 8
+
+
+@attrs.define
+class World:
+    """Ports and what is fixed at `initialize`. `settings` may be replaced while running."""
+
+    disk: Disk
+    processes: Processes
+    clock: Clock
+    ids: Ids
+    models: Models
+    editor: Editor
+    tools: dict[str, Tool]
+    version: str
+    state_directory: str  # absolute, links resolved
+    spawn: Callable[[Callable[[], Awaitable[None]], str], None]
+    settings: Settings = attrs.field(factory=Settings)
+    _threads: anyio.CapacityLimiter | None = None
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run blocking work in a thread; never abandoned, so what it did is always known."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(disk_threads_max)
+        return await anyio.to_thread.run_sync(work, *arguments, limiter=self._threads)
+
+    def ground(self, root: str | None, session_folder: str) -> Ground:
+        """Where the tools of one session stand."""
+        return Ground(
+            disk=self.disk,
+            processes=self.processes,
+            root=root,
+            state_directory=self.state_directory,
+            session_folder=session_folder,
+            document=self.editor.document,
+            environment=lambda own: child_environment(
+                self.processes.environment(), self.settings.environment_add, own
+            ).values,
+        )

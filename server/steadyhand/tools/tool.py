@@ -1,0 +1,159 @@
+"""The contract of a tool: what the session asks of it, in this order.
+
+    prepare   arguments → a `Planned` call or a refusal. Reads only. Names effect class, scope and title.
+    preview   what would happen, for the person: text, diff, and the digests it was made from. Reads only.
+    gather    after permission, right before *started*: the evidence for every path, with the content before kept.
+              Refused as `changed` if a path is not what the preview showed.
+    run       the body; only after *started* is durable [I1]. Its `Done` tells what was observed, never what was meant.
+
+A refusal is a value. An exception out of `run` means that nothing is known: the session answers it by the check.
+A tool with an effect gives evidence, or its uncertain attempts stay unknown for ever (commands).
+Deliberately absent: tools that write records, ask the person, or know sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
+
+import attrs
+
+from steadyhand.core.identity import Arguments
+from steadyhand.core.model import ToolOffer
+from steadyhand.core.record import Check, EffectClass, Evidence, FileChange, Scope
+from steadyhand.ports import Disk, OpenDocument, Processes
+
+reply_bytes_max = 30_000
+"""What of a reply goes to the model; the whole goes to `outputs/`."""
+checkpoint_bytes_max = 64 * 1024 * 1024
+"""Larger content before is not kept, and the permission says so (row W8)."""
+file_bytes_max = 64 * 1024 * 1024
+"""Larger files are not edited and are read only in pieces."""
+
+
+RefusalReason = Literal[
+    "bad_arguments",
+    "policy",
+    "denied",
+    "not_answered",
+    "recovery_required",
+    "changed",
+    "unsaved",
+    "unsupported",
+    "read_only",
+    "not_found",
+    "too_large",
+    "io_error",
+]
+
+
+@attrs.frozen
+class Refusal:
+    """The call does not run. `reason` is a word of wire.md's states table, `text` a sentence for the model and user."""
+
+    reason: RefusalReason
+    text: str
+
+
+@attrs.frozen
+class Ground:
+    """Where tools stand: one session's workspace and what they may reach the world through."""
+
+    disk: Disk
+    processes: Processes
+    root: str | None  # absolute, links resolved; None: no folder is open (row S7)
+    state_directory: str  # absolute, links resolved; never a tool's target
+    session_folder: str  # absolute; `checkpoints/` and `outputs/` are in it
+    document: Callable[[str], OpenDocument | None]  # the open document of an absolute path
+    environment: Callable[[Mapping[str, str]], Mapping[str, str]]  # own variables → a child's whole environment (E1)
+
+
+@attrs.frozen
+class Preview:
+    """What would happen, shown before permission. `seen`: resolved path → digest (None: no file) it was made from."""
+
+    text: str
+    diff: str | None = None
+    seen: Mapping[str, str | None] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Gathered:
+    evidence: tuple[Evidence, ...] = ()
+
+
+@attrs.frozen
+class Running:
+    """What a body is given. `cancelled` is looked at directly before the point of no return, in the body's thread."""
+
+    attempt_id: str
+    key: str
+    session_id: str
+    evidence: tuple[Evidence, ...]
+    cancelled: Callable[[], bool]
+
+
+@attrs.frozen
+class Done:
+    """What a body observed. `text` is for the model, bounded by `reply_bytes_max`; `bytes` is of the whole reply."""
+
+    outcome: Literal["returned", "failed", "stopped", "unknown"]
+    text: str
+    reason: str | None = None
+    bytes: int | None = None  # None: of `text`
+    truncated: bool = False
+    output: str | None = None  # digest of the whole reply in `outputs/`
+    files: tuple[FileChange, ...] = ()
+    check: Check | None = None
+    exit_code: int | None = None
+    left: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+class Planned(Protocol):
+    """One validated call. Its methods block (disk) and are called in a thread, but `run`, which is async."""
+
+    @property
+    def effect(self) -> EffectClass: ...
+    @property
+    def scope(self) -> Scope: ...
+    @property
+    def title(self) -> str:
+        """Tool and path; for a command only the program's name; ≤ 80 characters."""
+        ...
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Paths that leave the workspace; they need permission in every mode (row E3)."""
+        ...
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """Paths that ask in every mode: `.git/`, `.vscode/`, `.env*`, shell start files (row G2)."""
+        ...
+
+    @property
+    def command(self) -> tuple[str, str] | None:
+        """(command, cwd) of a `run_command`, for a grant that holds for this very command."""
+        ...
+
+    def preview(self) -> Preview | Refusal: ...
+
+    def gather(self, attempt_id: str, preview: Preview | None) -> Gathered | Refusal: ...
+
+    async def run(self, running: Running) -> Done: ...
+
+
+class Tool(Protocol):
+    """One tool. Stateless; `prepare` blocks (it resolves paths) and is called in a thread."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def offer(self) -> ToolOffer: ...
+    @property
+    def effect(self) -> EffectClass:
+        """The class a call of it has at most; a command may turn out to be a read."""
+        ...
+
+    def prepare(self, arguments: Arguments, ground: Ground) -> Planned | Refusal: ...

@@ -1,0 +1,162 @@
+"""The sentences of the practice model are read as wire.md says, and nothing is guessed (row P5)."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steadyhand.core.sentences import Batch, NotUnderstood, Say, Sentence, parse
+
+UNDERSTOOD: list[tuple[str, str, tuple[str, ...]]] = [
+    ("show a.txt", "show", ("a.txt",)),
+    ('show "a b.txt"', "show", ("a b.txt",)),
+    ("show a.txt  ", "show", ("a.txt",)),
+    ("  show\ta.txt", "show", ("a.txt",)),
+    ("write a.txt with hello  world", "write", ("a.txt", "hello  world")),
+    ("write a.txt with with it", "write", ("a.txt", "with it")),
+    ('write a.txt with it is "so"', "write", ("a.txt", 'it is "so"')),
+    ('write "a b" with "one\\ntwo\\\\ \\"x\\""', "write", ("a b", 'one\ntwo\\ "x"')),
+    ('write a.txt with ""', "write", ("a.txt", "")),
+    ("write a.txt with trailing ", "write", ("a.txt", "trailing ")),
+    ("write with with with", "write", ("with", "with")),
+    ("append two words to a.txt", "append", ("two words", "a.txt")),
+    ('append "go to it" to a.txt', "append", ("go to it", "a.txt")),
+    ("append x   to   a.txt", "append", ("x", "a.txt")),
+    ('append x to "a to b"', "append", ("x", "a to b")),
+    ("replace a b with c d in f", "replace", ("a b", "c d", "f")),
+    ('replace "a with b" with "c in d" in f', "replace", ("a with b", "c in d", "f")),
+    ('replace x with "" in f', "replace", ("x", "", "f")),
+    ("move a to b", "move", ("a", "b")),
+    ('move "a to b" to c', "move", ("a to b", "c")),
+    ("delete a", "delete", ("a",)),
+    ("find *.py in here", "find", ("*.py in here",)),
+    ('find "*.py"', "find", ("*.py",)),
+    ("search a to b", "search", ("a to b",)),
+    ('search "a"  ', "search", ("a",)),
+    ('run echo "x" > y; ls', "run", ('echo "x" > y; ls',)),
+    ('run "odd', "run", ('"odd',)),
+    ("run printf 'a\\nb'", "run", ("printf 'a\\nb'",)),
+]
+
+NOT_UNDERSTOOD = [
+    "hello",
+    "show",
+    "show a b",
+    "Show a",
+    "showa",
+    'show "a',
+    'show "a"b',
+    'show "a\\t"',
+    'show a" b',
+    "write a.txt",
+    "write a.txt with",
+    "write a.txt with ",
+    'write a.txt with "abc',
+    'write a.txt with "a" b',
+    "write a b with c",
+    "append x",
+    "append to f",
+    "append go to the shop to f",  # the text ends at the first keyword: "go", and "the shop to f" is no name
+    "append x to",
+    "replace a with b",
+    "replace a in b",
+    "replace a with b in c d",
+    "move a b",
+    "move a to b c",
+    "delete",
+    "find",
+    "search",
+    "run",
+    "run  ",
+    "say",
+    'say "a" b',
+    "together",
+    "together: show a",
+]
+
+
+@pytest.mark.parametrize(("line", "verb", "words"), UNDERSTOOD)
+def test_a_sentence_is_read(line: str, verb: str, words: tuple[str, ...]) -> None:
+    """Row P5."""
+    (step,) = parse(line)
+    assert isinstance(step, Batch)
+    (sentence,) = step.sentences
+    assert (sentence.verb, sentence.words) == (verb, words)
+
+
+@pytest.mark.parametrize("line", NOT_UNDERSTOOD)
+def test_any_other_line_is_not_understood(line: str) -> None:
+    """Row P5: nothing is called for it."""
+    assert parse(line) == (NotUnderstood(line.rstrip()),)
+
+
+def test_saying_calls_nothing() -> None:
+    """Row P5."""
+    assert parse('say hi "you"\nsay "a\\nb"') == (Say('hi "you"'), Say("a\nb"))
+
+
+def _lines(text: str) -> list[list[str] | str]:
+    return [
+        [sentence.line for sentence in step.sentences] if isinstance(step, Batch) else type(step).__name__
+        for step in parse(text)
+    ]
+
+
+def test_together_lasts_to_an_empty_line_or_the_end() -> None:
+    """Row P5: `together:` before lines that go out as one batch."""
+    assert _lines("show a\ntogether:\nshow b\nshow c\n\nshow d") == [["show a"], ["show b", "show c"], ["show d"]]
+    assert _lines("together:\r\nshow b\r\nshow c\r\n") == [["show b", "show c"]]
+    assert _lines("together:\nshow b\n   \nshow c") == [["show b"], ["show c"]]
+
+
+def test_together_may_be_empty_or_follow_itself() -> None:
+    """Row P5."""
+    assert _lines("together:\n\nshow a") == [["show a"]]
+    assert _lines("together:\nshow a\ntogether:\nshow b") == [["show a"], ["show b"]]
+
+
+def test_lines_that_do_not_call_stand_before_their_batch() -> None:
+    """Row P5."""
+    assert _lines("together:\nshow a\nwhat\nsay x\nshow b") == ["NotUnderstood", "Say", ["show a", "show b"]]
+
+
+def test_blank_lines_are_passed_over_and_crlf_is_a_line_end() -> None:
+    """Row P5."""
+    assert _lines("\n\nshow a\r\n \t\r\nshow b\n") == [["show a"], ["show b"]]
+    assert parse("") == ()
+
+
+@given(st.text(), st.text(alphabet=st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1))
+def test_quotes_hold_anything(text: str, name: str) -> None:
+    """Row P5: whatever the text, quoted it arrives as it is."""
+
+    def quoted(word: str) -> str:
+        return '"' + word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+    (step,) = parse(f"append {quoted(text)} to {quoted(name)}")
+    assert isinstance(step, Batch)
+    assert step.sentences[0].words == (text, name)
+
+
+@given(st.text())
+def test_every_line_is_something_and_none_is_lost(text: str) -> None:
+    """Row P5: each line that is not blank and no `together:` is exactly one sentence, saying or unknown line."""
+    meant = [line.strip(" \t") for line in (raw.removesuffix("\r") for raw in text.split("\n"))]
+    counted = [len(step.sentences) if isinstance(step, Batch) else 1 for step in parse(text)]
+    assert sum(counted) == sum(1 for line in meant if line not in ("", "together:"))
+
+
+def test_long_blanks_take_no_long_time() -> None:
+    """[I13]: reading is linear in the length of a line."""
+    began = time.process_time()
+    for line in ("append x" + " " * 200_000 + "to f g", "replace " + "a with " * 30_000, "write f" + " " * 200_000):
+        assert isinstance(parse(line)[0], NotUnderstood)
+    assert time.process_time() - began < 2
+
+
+def test_a_sentence_knows_its_line() -> None:
+    """Row P5: the report at the end names sentences as they were written."""
+    assert parse("  show   a  ") == (Batch((Sentence("show   a", "show", ("a",)),)),)

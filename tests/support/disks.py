@@ -1,0 +1,293 @@
+"""Disks that count, die and fail at one chosen operation, over any other disk.
+
+A durable operation is one whose effect can outlive the process: those, and only those, are numbered, from 1
+in the order they are begun. Each has a readable name, `write s1/journal.jsonl #3 "started"`: verb, path below
+the opened root, and for a write its turn in that file and the kinds of the records it carries. Reading costs
+no number.
+
+`CountingDisk` lists them. `KillingDisk` ends its own process with SIGKILL before, after or halfway through
+the n-th. `FaultDisk` and `MatchingFault` let one fail as a real disk does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+import attrs
+
+from steadyhand.ports import Attributes, Disk, File, Folder, Lock, Look
+
+T = TypeVar("T")
+
+Verb = Literal[
+    "make_folder",
+    "make_root",
+    "create",
+    "write",
+    "truncate",
+    "sync",
+    "sync_folder",
+    "rename",
+    "rename_new",
+    "exchange",
+    "unlink",
+    "give_attributes",
+]
+When = Literal["before", "after", "half"]
+
+record_kind = re.compile(rb'"kind":\s*"(\w+)"')
+
+
+@attrs.frozen
+class Operation:
+    """One durable operation, about to happen."""
+
+    number: int  # from 1
+    verb: Verb
+    target: str  # path below the opened root; "old -> new" for renames
+    turn: int = 0  # of a write: the how-manieth in this file, from 1
+    piece: bytes = b""  # of a write: what it was asked to write
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the records a write carries, in order."""
+        return tuple(kind.decode() for kind in record_kind.findall(self.piece))
+
+    def __str__(self) -> str:
+        words = [self.verb, self.target]
+        if self.verb == "write":
+            words.append(f"#{self.turn}")
+            words += [f'"{kind}"' for kind in self.kinds] or [f"({len(self.piece)} bytes)"]
+        return " ".join(word for word in words if word)
+
+
+class WatchedDisk:
+    """`ports.Disk` that passes everything on, durable operations through `around`."""
+
+    def __init__(self, inner: Disk) -> None:
+        self.inner = inner
+        self.count = 0
+        self._folders: dict[int, str] = {}
+        self._files: dict[int, str] = {}
+        self._turns: dict[str, int] = {}
+
+    def around(self, operation: Operation, act: Callable[[], T], half: Callable[[], T] | None) -> T:
+        """Carry out one durable operation. `half` writes half of the bytes; None for all but writes."""
+        return act()
+
+    def _durable(self, verb: Verb, target: str, act: Callable[[], T]) -> T:
+        self.count += 1
+        return self.around(Operation(self.count, verb, target), act, None)
+
+    def _path(self, folder: Folder, name: str) -> str:
+        return "/".join(part for part in (self._folders.get(folder, "?"), name) if part)
+
+    def _pair(self, folder: Folder, old: str, new: str) -> str:
+        return f"{self._path(folder, old)} -> {new}"
+
+    def open_folder(self, path: str) -> Folder:
+        folder = self.inner.open_folder(path)
+        self._folders[folder] = ""
+        return folder
+
+    def enter(self, folder: Folder, name: str) -> Folder:
+        entered = self.inner.enter(folder, name)
+        self._folders[entered] = self._path(folder, name)
+        return entered
+
+    def make_folder(self, folder: Folder, name: str) -> None:
+        target = self._path(folder, name)
+        self._durable("make_folder", target, lambda: self.inner.make_folder(folder, name))
+
+    def make_root(self, path: str) -> None:
+        self._durable("make_root", "", lambda: self.inner.make_root(path))
+
+    def names(self, folder: Folder) -> list[str]:
+        return self.inner.names(folder)
+
+    def look(self, folder: Folder, name: str) -> Look | None:
+        return self.inner.look(folder, name)
+
+    def read(self, folder: Folder, name: str, limit: int) -> bytes:
+        return self.inner.read(folder, name, limit)
+
+    def open_read(self, folder: Folder, name: str) -> File:
+        return self._named(self.inner.open_read(folder, name), self._path(folder, name))
+
+    def _named(self, file: File, target: str) -> File:
+        self._files[file] = target
+        return file
+
+    def read_piece(self, file: File, size: int) -> bytes:
+        return self.inner.read_piece(file, size)
+
+    def create(self, folder: Folder, name: str, mode: int) -> File:
+        target = self._path(folder, name)
+        return self._named(self._durable("create", target, lambda: self.inner.create(folder, name, mode)), target)
+
+    def open_append(self, folder: Folder, name: str) -> File:
+        return self._named(self.inner.open_append(folder, name), self._path(folder, name))
+
+    def write(self, file: File, piece: bytes) -> int:
+        target = self._files.get(file, "?")
+        self.count += 1
+        self._turns[target] = self._turns.get(target, 0) + 1
+        operation = Operation(self.count, "write", target, self._turns[target], piece)
+        return self.around(
+            operation,
+            lambda: self.inner.write(file, piece),
+            lambda: self.inner.write(file, piece[: len(piece) // 2]),
+        )
+
+    def truncate(self, file: File, size: int) -> None:
+        self._durable("truncate", self._files.get(file, "?"), lambda: self.inner.truncate(file, size))
+
+    def sync(self, file: File) -> None:
+        self._durable("sync", self._files.get(file, "?"), lambda: self.inner.sync(file))
+
+    def sync_folder(self, folder: Folder) -> None:
+        self._durable("sync_folder", self._path(folder, ""), lambda: self.inner.sync_folder(folder))
+
+    def close(self, handle: Folder | File) -> None:
+        self.inner.close(handle)
+        self._folders.pop(handle, None)
+        self._files.pop(handle, None)
+
+    def attributes(self, folder: Folder, name: str) -> Attributes:
+        return self.inner.attributes(folder, name)
+
+    def give_attributes(self, file: File, attributes: Attributes) -> list[str]:
+        target = self._files.get(file, "?")
+        return self._durable("give_attributes", target, lambda: self.inner.give_attributes(file, attributes))
+
+    def rename(self, folder: Folder, old: str, new: str) -> None:
+        target = self._pair(folder, old, new)
+        self._durable("rename", target, lambda: self.inner.rename(folder, old, new))
+
+    def rename_new(self, folder: Folder, old: str, new: str) -> None:
+        target = self._pair(folder, old, new)
+        self._durable("rename_new", target, lambda: self.inner.rename_new(folder, old, new))
+
+    def exchange(self, folder: Folder, first: str, second: str) -> bool:
+        target = self._pair(folder, first, second)
+        return self._durable("exchange", target, lambda: self.inner.exchange(folder, first, second))
+
+    def unlink(self, folder: Folder, name: str) -> None:
+        self._durable("unlink", self._path(folder, name), lambda: self.inner.unlink(folder, name))
+
+    def writable(self, folder: Folder, name: str) -> bool:
+        return self.inner.writable(folder, name)
+
+    def lock(self, folder: Folder, name: str) -> Lock | None:
+        return self.inner.lock(folder, name)
+
+    def real_path(self, folder: Folder) -> str:
+        return self.inner.real_path(folder)
+
+
+class CountingDisk(WatchedDisk):
+    """Lists every durable operation in `operations`; `log` has their names."""
+
+    def __init__(self, inner: Disk) -> None:
+        super().__init__(inner)
+        self.operations: list[Operation] = []
+
+    @property
+    def log(self) -> list[str]:
+        return [str(operation) for operation in self.operations]
+
+    def around(self, operation: Operation, act: Callable[[], T], half: Callable[[], T] | None) -> T:
+        self.operations.append(operation)
+        return act()
+
+
+class KillingDisk(WatchedDisk):
+    """Ends this process by SIGKILL at the n-th durable operation. "half" is "before" for all but writes."""
+
+    def __init__(self, inner: Disk, at: int, when: When) -> None:
+        super().__init__(inner)
+        self.at = at
+        self.when = when
+
+    def around(self, operation: Operation, act: Callable[[], T], half: Callable[[], T] | None) -> T:
+        if operation.number != self.at:
+            return act()
+        if self.when == "after":
+            act()
+        elif self.when == "half" and half is not None:
+            half()
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("the process outlived its SIGKILL")
+
+
+class MatchingFault(WatchedDisk):
+    """Lets operations fail that `matches` says yes to: the first `times` of them, all if None.
+
+    `error` is the errno of the OSError raised instead of acting, or "short": a write then takes half of its
+    bytes and returns their count, other operations pass. After a short write every later write fails with
+    `then`, if given, as on a disk that just became full. `failed` lists what was made to fail.
+    """
+
+    def __init__(
+        self,
+        inner: Disk,
+        matches: Callable[[Operation], bool],
+        error: int | Literal["short"],
+        times: int | None = 1,
+        then: int | None = None,
+    ) -> None:
+        super().__init__(inner)
+        self.matches = matches
+        self.error = error
+        self.times = times
+        self.then = then
+        self.failed: list[Operation] = []
+
+    def around(self, operation: Operation, act: Callable[[], T], half: Callable[[], T] | None) -> T:
+        if self.then is not None and self.failed and operation.verb == "write":
+            self._fail(operation, self.then)
+        if (self.times is not None and len(self.failed) >= self.times) or not self.matches(operation):
+            return act()
+        if self.error != "short":
+            self._fail(operation, self.error)
+        if half is None:
+            return act()
+        self.failed.append(operation)
+        return half()
+
+    def _fail(self, operation: Operation, number: int) -> None:
+        self.failed.append(operation)
+        raise OSError(number, os.strerror(number), str(operation))
+
+
+class FaultDisk(MatchingFault):
+    """Fails at the n-th durable operation, once, or from then on (`for_good`)."""
+
+    def __init__(
+        self,
+        inner: Disk,
+        at: int,
+        error: int | Literal["short"],
+        for_good: bool = False,
+        then: int | None = None,
+    ) -> None:
+        super().__init__(
+            inner,
+            lambda operation: operation.number >= at if for_good else operation.number == at,
+            error,
+            times=None,
+            then=then,
+        )
+
+
+def carries(kind: str) -> Callable[[Operation], bool]:
+    """For `MatchingFault`: the write that carries a record of this kind."""
+    return lambda operation: operation.verb == "write" and kind in operation.kinds
+
+
+disk_errors = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES, errno.EDQUOT)

@@ -1,0 +1,148 @@
+"""Clock, ids and processes that do the same each time.
+
+`FakeClock` moves a millisecond each time it is asked and otherwise only when told. `FakeIds` counts.
+`FakeProcesses` plays scripted commands and knows which survivors a mark has.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+
+import anyio
+import anyio.lowlevel
+import attrs
+
+from steadyhand.ports import Finished, Survivor
+
+first_moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=datetime.timezone.utc)
+well_finished = Finished(exit_code=0, signal=None, timed_out=False, left=(), group_empty=True)
+ended_by_cancel = Finished(exit_code=None, signal=15, timed_out=False, left=(), group_empty=True)
+
+
+class FakeClock:
+    """`ports.Clock`; the first `now` is 2026-01-02T03:04:05.678Z."""
+
+    def __init__(self) -> None:
+        self._passed_ms = 0
+
+    def advance(self, seconds: float) -> None:
+        self._passed_ms += round(seconds * 1000)
+
+    def now(self) -> str:
+        moment = first_moment + datetime.timedelta(milliseconds=self._passed_ms)
+        self._passed_ms += 1
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+    def monotonic_s(self) -> float:
+        return self._passed_ms / 1000
+
+
+class FakeIds:
+    """`ports.Ids`: 1, 2, 3 … as 32 hex digits. `start` keeps two runs of one test apart."""
+
+    def __init__(self, start: int = 1) -> None:
+        self._next = start
+
+    def new(self) -> str:
+        made = f"{self._next:032x}"
+        self._next += 1
+        return made
+
+
+@attrs.frozen
+class Run:
+    """A command that was asked for."""
+
+    command: str
+    cwd: str
+    environment: Mapping[str, str]
+    timeout_s: float
+
+
+@attrs.define
+class Script:
+    """What happens when a command runs: output, an effect, then its end, a refusal to start, or no end at
+    all.
+    """
+
+    output: Sequence[bytes] = ()
+    finished: Finished = well_finished
+    effect: Callable[[Run], None] | None = None
+    not_started: OSError | None = None
+    hangs: bool = False  # until it is cancelled or `end_all` is called
+    after_cancel: Finished = ended_by_cancel
+    started: anyio.Event | None = None  # set once it runs
+
+
+class FakeProcesses:
+    """`ports.Processes` from `scripts` (command → script, else `otherwise`), `survivors_of` and `living`."""
+
+    def __init__(
+        self,
+        scripts: Mapping[str, Script] | None = None,
+        otherwise: Script | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.scripts = dict(scripts or {})
+        self.otherwise = otherwise
+        self.given = dict(environment or {})
+        self.runs: list[Run] = []
+        self.survivors_of: dict[str, Sequence[Survivor] | None] = {}
+        self.untold = False  # True: of no mark can be told whether it has survivors
+        self.living: set[int] = {1}
+        self.identity: tuple[int, str, str | None] = (1, "here", "boot-1")
+        self.all_ended = 0
+        self._end_all = anyio.Event()
+
+    async def run(
+        self,
+        command: str,
+        cwd: str,
+        environment: Mapping[str, str],
+        timeout_s: float,
+        output: Callable[[bytes], None],
+        *,
+        ended: Callable[[Finished], None] | None = None,
+    ) -> Finished:
+        run = Run(command, cwd, dict(environment), timeout_s)
+        script = self.scripts.get(command, self.otherwise)
+        assert script is not None, f"no script for the command {command!r}"
+        self.runs.append(run)
+        if script.not_started is not None:
+            raise script.not_started
+        finished = script.after_cancel
+        try:
+            await self._play(script, run, output)
+            finished = script.after_cancel if script.hangs else script.finished
+        finally:
+            if ended is not None:
+                ended(finished)
+        return finished
+
+    async def _play(self, script: Script, run: Run, output: Callable[[bytes], None]) -> None:
+        if script.started is not None:
+            script.started.set()
+        for piece in script.output:
+            output(piece)
+            await anyio.lowlevel.checkpoint()
+        if script.effect is not None:
+            script.effect(run)
+        if script.hangs:
+            await self._end_all.wait()
+
+    async def end_all(self) -> None:
+        self.all_ended += 1
+        self._end_all.set()
+
+    def survivors(self, mark: str) -> Sequence[Survivor] | None:
+        return None if self.untold else self.survivors_of.get(mark, ())
+
+    def alive(self, pid: int) -> bool:
+        return pid in self.living
+
+    def here(self) -> tuple[int, str, str | None]:
+        return self.identity
+
+    def environment(self) -> Mapping[str, str]:
+        return dict(self.given)

@@ -1,0 +1,25 @@
+"""Programs a test needs that a machine may lack.
+
+In CI a missing one is a failure: there the build installs it, and a skip would hide that a part is never
+tested. Elsewhere it is a skip that names the program.
+"""
+
+import os
+import shutil
+
+import pytest
+
+
+def in_ci() -> bool:
+    """Whether this is a build machine (`CI` is set and is neither empty, `0` nor `false`)."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+
+def require_tool(name: str) -> str:
+    """The absolute path of program `name`; without it the test fails in CI and is skipped elsewhere."""
+    found = shutil.which(name)
+    if found is not None:
+        return found
+    if in_ci():
+        pytest.fail(f"{name} is missing; CI must have it")
+    pytest.skip(f"{name} is not installed")
