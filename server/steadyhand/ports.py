@@ -103,6 +103,10 @@ class Disk(Protocol):
         """The next bytes, empty at the end."""
         ...
 
+    def move_to(self, file: File, position: int) -> None:
+        """Where the next piece of a file open for reading begins, bytes from its start."""
+        ...
+
     def create(self, folder: Folder, name: str, mode: int) -> File:
         """A new empty file for writing; FileExistsError if the name is taken."""
         ...

@@ -18,7 +18,7 @@ from typing import Any
 
 import anyio
 import pytest
-from pygls.protocol import default_converter
+from lsprotocol.converters import get_converter
 from pytest_lsp import client_capabilities
 
 from steadyhand.edge import asking, transport
@@ -360,7 +360,7 @@ async def test_open_questions_are_bounded_and_end_with_the_connection(monkeypatc
 @pytest.mark.parametrize("editor", ["neovim", "emacs", "visual_studio_code"])
 def test_real_editors_are_understood(start: Start, editor: str) -> None:
     """What real editors declare fits our strict reading of standard objects."""
-    declared = default_converter().unstructure(client_capabilities(editor))
+    declared = get_converter().unstructure(client_capabilities(editor))
     client = start()
     client.initialize({"capabilities": json.loads(json.dumps(declared)), "trace": "off", "locale": "de"})
     assert play(client, "next") == "next"

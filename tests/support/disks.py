@@ -126,6 +126,9 @@ class WatchedDisk:
     def read_piece(self, file: File, size: int) -> bytes:
         return self.inner.read_piece(file, size)
 
+    def move_to(self, file: File, position: int) -> None:
+        self.inner.move_to(file, position)
+
     def create(self, folder: Folder, name: str, mode: int) -> File:
         target = self._path(folder, name)
         return self._named(self._durable("create", target, lambda: self.inner.create(folder, name, mode)), target)

@@ -1,9 +1,10 @@
 """A server with nothing behind its edge: each method does what a word in its params says.
 
-Run as `python tests/support/edge_probe.py [--clientProcessId=N] [stop=slow|raise|hard] [mark=FILE] [flights=N]`. The text of
-`steadyhand/turn/start` and of the command `steadyhand.ask` is one line of `play`: `sleep`, `stubborn`, `hang`, `boom`,
-`refuse`, `group`, `unshaped`, `nan`, `print`, `flood N`, `ask N`, `user`, `document URI`, `client`. What the
-command plays is its answer's text. `mark`: the stop appends a line to that file.
+Run as `python tests/support/edge_probe.py [--clientProcessId=N] [stop=slow|raise|hard] [mark=FILE]
+[flights=N]`. The text of `steadyhand/turn/start` and of the command `steadyhand.ask` is one line of `play`:
+`sleep`, `stubborn`, `hang`, `boom`, `refuse`, `group`, `unshaped`, `print`, `flood N`, `ask N`, `user`,
+`document URI`, `client`. What the command plays is its answer's text. `mark`: the stop appends a line to that
+file.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ async def play(server: Server, line: str) -> str:
     match word:
         case "sleep" | "stubborn" | "hang":
             return await rest_a_while(server, word)
-        case "boom" | "refuse" | "group" | "unshaped" | "nan":
+        case "boom" | "refuse" | "group" | "unshaped":
             return await fail(word)
         case "print":
             return write_astray()

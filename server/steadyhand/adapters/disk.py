@@ -37,7 +37,7 @@ real_path_bytes_max = 1024  # what F_GETPATH fills on macOS
 # Absent on Windows, where this class is not used but its file is imported.
 _close_on_exec = getattr(os, "O_CLOEXEC", 0)
 _no_link = getattr(os, "O_NOFOLLOW", 0) | _close_on_exec
-_no_wait = _no_link | getattr(os, "O_NOCTTY", 0)
+_no_wait = _no_link | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _folder_only = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 

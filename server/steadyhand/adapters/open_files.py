@@ -35,6 +35,9 @@ class OpenFiles:
     def read_piece(self, file: File, size: int) -> bytes:
         return os.read(file, size)
 
+    def move_to(self, file: File, position: int) -> None:
+        os.lseek(file, position, os.SEEK_SET)
+
     def write(self, file: File, piece: bytes) -> int:
         return os.write(file, piece)
 

@@ -79,6 +79,7 @@ class Attempt:
     retry_of: str | None = None
     restore_of: str | None = None
     permission: Permission | None = None
+    asked_again: bool = False  # the user was asked whether the confirmed call may run again (row B6)
 
     @property
     def uncertain(self) -> bool:
@@ -245,6 +246,17 @@ class Ledger:
             and known_to_have_happened(attempt)
         )
 
+    def confirmed_before(self, tool: str, arguments_digest: str, scope: Scope) -> tuple[str, ...]:
+        """Attempts of this very call that the user confirmed and was not asked about since (row B6)."""
+        return tuple(
+            attempt.attempt_id
+            for attempt in self.attempts.values()
+            if attempt.settlement is not None
+            and attempt.settlement.settled == "user_confirmed"
+            and not attempt.asked_again
+            and (attempt.tool, attempt.arguments_digest, attempt.scope) == (tool, arguments_digest, scope)
+        )
+
     def _begin(self, record: User, at: str) -> None:
         self.turns[record.turn_id] = Turn(
             record.turn_id, record.client_message_id, record.text, record.command, at, self.epoch
@@ -300,6 +312,9 @@ class Ledger:
     def _permit(self, record: Permission) -> None:
         if attempt := self.attempts.get(record.attempt_id):
             attempt.permission = record
+        for attempt_id in record.confirmed_before:
+            if confirmed := self.attempts.get(attempt_id):
+                confirmed.asked_again = True
         if record.answer == "session":
             self.grants.append(record)
 

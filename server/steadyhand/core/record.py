@@ -243,6 +243,7 @@ class Permission:
     command: str | None = None  # a session grant for run_command holds for this very command
     cwd: str | None = None
     reason: str | None = None  # "not_answered"
+    confirmed_before: tuple[str, ...] = ()  # attempts of this very call that the user had confirmed (row B6)
 
 
 @attrs.frozen

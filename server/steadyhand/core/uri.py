@@ -33,3 +33,8 @@ def uri_of(path: str) -> str:
 def clean(path: str) -> str:
     """A path in the one spelling that is compared."""
     return posixpath.normpath("/" + path.lstrip("/") if path.startswith("//") else path)
+
+
+def quoted(path: str) -> str:
+    """A path for the inside of a URI: percent-encoded, `/` kept."""
+    return quote(path.encode("utf-8", "surrogateescape"), safe="/")

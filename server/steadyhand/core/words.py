@@ -150,6 +150,10 @@ def settlement_notice(title: str, settled: Settled) -> str:
     return f"The uncertain call “{title}” is settled: {SETTLED_TEXT[settled]}."
 
 
+def reject_notice(title: str) -> str:
+    return f"The user rejected the uncertain call “{title}”: it shall not be repeated. Whether it happened stays unknown."
+
+
 def verdict_notice(title: str) -> str:
     """For a call whose reply is readable but whose end is not certain (row J9)."""
     return (

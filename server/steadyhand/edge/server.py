@@ -28,7 +28,7 @@ from steadyhand.edge.documents import Documents
 from steadyhand.edge.protocol import Answerer, Protocol, Stage
 from steadyhand.edge.shapes import strict_converter
 from steadyhand.edge.transport import Garbage, Oversized, Reader, Stdio, Writer, source_of
-from steadyhand.edge.watch import follow_signals, poll_s, process_gone
+from steadyhand.edge.watch import follow_signals, poll_s, until_gone
 from steadyhand_protocol import methods
 
 stop_s_max = 8.0
@@ -216,7 +216,7 @@ class Server:
             self._tasks.start_soon(self._watch_process, pid)
 
     async def _watch_process(self, pid: int) -> None:
-        await process_gone(pid)
+        await until_gone(pid)
         self.stop(1)
 
     async def _watch_output(self) -> None:

@@ -24,7 +24,7 @@ async def follow_signals(on_signal: Callable[[int], None]) -> None:
             on_signal(int(number))
 
 
-async def process_gone(pid: int) -> None:
+async def until_gone(pid: int) -> None:
     """Return when the process has ended; never for a number that no process can have."""
     if not 0 < pid < 1 << 31:
         await anyio.sleep_forever()

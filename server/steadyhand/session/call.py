@@ -60,6 +60,7 @@ class Admitted:
     wanted: Wanted
     attempt_id: str
     key: Digest
+    confirmed_before: tuple[str, ...] = ()  # attempts of this very call that the user confirmed (row B6)
 
 
 async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
@@ -77,7 +78,7 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
     admitted = await _intend(owner, call, arguments, planned)
     if planned.effect == "reads":
         return await _read(owner, turn, admitted)
-    held = await clear_way(owner, turn, call, admitted.wanted)
+    held = await clear_way(owner, turn, call, admitted.wanted, planned.title)
     if isinstance(held, Refusal):
         return await _refuse(owner, admitted, held, held=True)
     permitted = await _permitted(owner, turn, admitted)
@@ -135,7 +136,8 @@ async def _intend(owner: Owner, call: Call, arguments: Arguments, planned: Plann
     wanted = Wanted(
         call.tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command
     )
-    return Admitted(call, planned, wanted, intent.attempt_id, key)
+    confirmed = owner.ledger.confirmed_before(call.tool, arguments.digest, planned.scope)
+    return Admitted(call, planned, wanted, intent.attempt_id, key, () if planned.effect == "reads" else confirmed)
 
 
 async def _read(owner: Owner, turn: RunningTurn, admitted: Admitted) -> None:
@@ -165,6 +167,8 @@ async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Pre
     admission = permit(admitted.wanted, owner.ledger.mode, owner.ledger.grants)
     if isinstance(admission, Deny):
         return Refusal("policy", admission.text)
+    if admitted.confirmed_before:
+        admission = AskFirst("you confirmed this very call before, so it would happen again", lasting=False)
     if not isinstance(admission, AskFirst):
         return None
     preview = await owner.world.in_thread(admitted.planned.preview)
@@ -193,7 +197,7 @@ async def _ask(
     command, cwd = admitted.planned.command or (None, None)
     permission = Permission(
         admitted.attempt_id, call.call_id, grant, call.tool, answer.note if answer else None, command, cwd,
-        None if answer is not None else "not_answered",
+        None if answer is not None else "not_answered", admitted.confirmed_before if answer is not None else (),
     )  # fmt: skip
     await owner.append_or_show([permission])
     if grant != "reject":

@@ -84,6 +84,11 @@ class Owner:
         self.events = EventRing(session_id, epoch)
         self.neighbours: Callable[[], list[Owner]] = lambda: [self]
         """The open sessions of the same workspace in this process, this one first."""
+        self.settling = anyio.Lock()
+        """One resolution at a time (row A6)."""
+        self.kept_open = True
+        """Whether somebody opened it; else it is let go when nothing of it is uncertain or shown (row A8)."""
+        self._resolution = anyio.Event()
         self.delivering = anyio.Lock()
         """Sends of a session go one at a time."""
         self._writing = anyio.Lock()
@@ -140,6 +145,14 @@ class Owner:
         self.world.editor.tell(self.events.add(turn_id, event))
         if isinstance(event, TurnEnded):
             self.end_waiting(turn_id, event)
+
+    def resolved(self) -> None:
+        """Something about an uncertain effect was decided; whoever holds a call back looks again."""
+        self._resolution.set()
+        self._resolution = anyio.Event()
+
+    async def next_resolution(self) -> None:
+        await self._resolution.wait()
 
     def end_waiting(self, turn_id: str, ended: TurnEnded) -> None:
         """Whoever waits for the turn goes on."""

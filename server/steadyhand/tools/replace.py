@@ -218,8 +218,8 @@ class _Try:
         if seen is None or seen.kind != "file":
             return Conflict(f"{self._shown} was replaced, but reading it back finds no regular file there.")
         digest, size = self._digest(self._name)
-        if (digest, size) != self._intended():
-            return Conflict(f"{self._shown} was replaced, but reading it back finds other content ({size} bytes).")
+        if (digest, size) != self._intended() or self._disk.look(self._folder, self._name) != seen:
+            return Conflict(f"{self._shown} was replaced, but reading it back finds that somebody else changed it.")
         return Replaced(digest, size, missing)
 
     def _clear(self) -> tuple[str, ...]:

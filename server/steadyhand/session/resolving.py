@@ -1,0 +1,181 @@
+"""Resolutions: the decision on an uncertain attempt, carried out for exactly what was seen [I8], or refused.
+
+The order of refusal is wire.md's; a refusal has no effect on disk or in the journal. One resolution of a session at a
+time (row A6): of two, one wins and the other is told. An inspection is stored before it is answered; a settlement
+rests on the inspection that its caller names, and a file must still look as it did there.
+"""
+
+from __future__ import annotations
+
+
+import attrs
+
+from steadyhand.core.ledger import Attempt
+from steadyhand.core.plain import plain
+from steadyhand.core.record import Author, Inspection, Notice, Record, Reject, Settled, Settlement
+from steadyhand.core.refusal import Refused
+from steadyhand.core.snapshot import inspected
+from steadyhand.core.views import Action, InspectionView, Snapshot
+from steadyhand.core.words import reject_notice, settlement_notice
+from steadyhand.session.inspecting import look_at, record_of, same_world, view_of
+from steadyhand.session.owner import Owner
+from steadyhand.session.prompts import resolving
+from steadyhand.tools.check import make_durable
+
+
+@attrs.frozen
+class Wanted:
+    """What a caller wants, and what it saw; None is not compared."""
+
+    attempt_id: str
+    action: Action
+    epoch: str | None = None
+    revision: str | None = None
+    inspection_id: str | None = None
+    by: Author = "user"
+
+
+@attrs.frozen
+class Resolved:
+    snapshot: Snapshot
+    inspection: InspectionView | None = None
+
+
+async def resolve(owner: Owner, wanted: Wanted) -> Resolved:
+    """Carry it out or raise Refused."""
+    _admit(owner, wanted)
+    async with owner.settling, resolving(owner):
+        attempt = _admit(owner, wanted)  # the world may have moved on while another resolution ran
+        if wanted.action == "inspect":
+            record, view = await inspect(owner, attempt, wanted.by)
+        else:
+            view = None
+            await _decide(owner, attempt, wanted)
+    owner.tell_changes()
+    owner.resolved()
+    return Resolved(owner.snapshot(), view)
+
+
+async def inspect(owner: Owner, attempt: Attempt, by: Author) -> tuple[Inspection, InspectionView]:
+    """Look, store, then show. Under `settling`."""
+    world = owner.world
+    found = await world.in_thread(look_at, owner.ground, attempt)
+    record = record_of(world.ids, attempt, found, by)
+    await owner.record_or_refuse([record])
+    view = await world.in_thread(
+        view_of, owner.ground, owner.ledger, attempt, record, attempt.inspection_at or world.clock.now()
+    )
+    return record, view
+
+
+async def show_latest(owner: Owner, attempt: Attempt) -> InspectionView | None:
+    """The attempt's latest inspection of this epoch, as it is answered; nothing is looked at anew but the texts."""
+    if attempt.inspection is None or attempt.inspection_at is None or not inspected(attempt, owner.epoch):
+        return None
+    return await owner.world.in_thread(
+        view_of, owner.ground, owner.ledger, attempt, attempt.inspection, attempt.inspection_at
+    )
+
+
+def _admit(owner: Owner, wanted: Wanted) -> Attempt:
+    """Everything that is refused before anything is looked at, in wire.md's order."""
+    owner.require_owned()
+    turn = owner.turn
+    if turn is not None and (not turn.parked or wanted.action == "retry"):
+        raise Refused("turnRunning", "A turn is running; wait for it or stop it.", {"turnId": turn.turn_id})
+    if wanted.epoch is not None:
+        owner.require_epoch(wanted.epoch)
+    snapshot = owner.snapshot()
+    stale = Refused(
+        "staleSnapshot", "What is uncertain has changed since; look again.", {"revision": snapshot.revision}
+    )
+    attempt = owner.ledger.attempts.get(wanted.attempt_id)
+    if attempt is None or (attempt.stage not in ("uncertain", "checked", "closed")):
+        raise stale
+    _refuse_resolved(attempt, wanted.action)
+    _refuse_never_offered(owner, attempt, wanted.action)
+    if wanted.revision is not None and wanted.revision != snapshot.revision:
+        raise stale
+    if wanted.action == "retry" and not owner.world.settings.retry:
+        raise Refused("retryDisabled", "Retry is switched off; docs/recovery.md says how to switch it on.")
+    if wanted.action != "inspect":
+        _require_inspection(owner, attempt, wanted.inspection_id)
+    return attempt
+
+
+def _refuse_resolved(attempt: Attempt, action: Action) -> None:
+    if attempt.settlement is None:
+        return
+    settled = attempt.settlement.settled
+    if attempt.stage == "closed" or action in ("confirm", "reject", "waive"):
+        raise Refused("alreadyResolved", "This effect is settled already.", {"settled": settled})
+
+
+def _refuse_never_offered(owner: Owner, attempt: Attempt, action: Action) -> None:
+    if action == "restore":
+        raise Refused("notOffered", "Restore is not built yet.", {"why": "restore is not built yet"})
+    if action == "retry" and owner.world.settings.retry:
+        raise Refused("notOffered", "Retry is not built yet.", {"why": "retry is not built yet"})
+    if action == "reject" and attempt.rejected:
+        raise Refused("notOffered", "It is rejected already.", {"why": "it is rejected already"})
+
+
+def _require_inspection(owner: Owner, attempt: Attempt, inspection_id: str | None) -> None:
+    latest = attempt.inspection
+    if latest is None or not inspected(attempt, owner.epoch) or inspection_id != latest.inspection_id:
+        raise Refused("inspectFirst", "Inspect it first; a decision rests on what the latest inspection found.")
+
+
+async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> None:
+    latest = attempt.inspection
+    assert latest is not None, "a decision rests on an inspection"
+    match wanted.action:
+        case "confirm":
+            settled = await _confirmed(owner, attempt, latest, wanted.by)
+            await owner.record_or_refuse(_settlement(owner, attempt, settled, wanted.by, latest))
+        case "waive":
+            await owner.record_or_refuse(_settlement(owner, attempt, "waived", wanted.by, latest))
+        case "reject":
+            note = Notice(owner.world.ids.new(), reject_notice(attempt.title), attempt.turn_id, attempt.attempt_id)
+            await owner.record_or_refuse([Reject(attempt.attempt_id, attempt.call_id, latest.inspection_id), note])
+        case _:
+            raise AssertionError(wanted.action)
+
+
+async def _confirmed(owner: Owner, attempt: Attempt, latest: Inspection, by: Author) -> Settled:
+    """What a confirm settles: what that inspection found, if it still looks so and will last (rows A5, B3)."""
+    if not latest.findings:
+        return "user_confirmed" if by != "model" else "model_confirmed"
+    world = owner.world
+    evidence = attempt.started.evidence if attempt.started else ()
+    lasting = latest.check not in ("satisfied", "unchanged") or await world.in_thread(
+        make_durable, owner.ground, evidence
+    )
+    found = await world.in_thread(look_at, owner.ground, attempt)
+    if not lasting:
+        found = attrs.evolve(found, check="unknown")
+    if not same_world(latest, found):
+        record = record_of(world.ids, attempt, found, by)
+        await owner.record_or_refuse([record])
+        view = await show_latest(owner, attempt)
+        owner.tell_changes()
+        text = "The file looks different now than in that inspection; here is the new one."
+        raise Refused("inspectFirst", text, {"inspection": plain(view)} if view else {})
+    match latest.check:
+        case "satisfied":
+            return "checked_present"
+        case "unchanged":
+            return "checked_absent"
+        case _:
+            return "user_confirmed" if by != "model" else "model_confirmed"
+
+
+def _settlement(owner: Owner, attempt: Attempt, settled: Settled, by: Author, latest: Inspection) -> list[Record]:
+    return [
+        Settlement(attempt.attempt_id, attempt.call_id, settled, by, latest.inspection_id, latest.check),
+        Notice(
+            owner.world.ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id
+        ),
+    ]
+
+

@@ -1,0 +1,215 @@
+"""Journals for tests: a history in a few words, its bytes, and what is made of it.
+
+Ids are made from names (`ident("write")`), so that a test can say which call it means. `journal` gives the bytes of
+records, `ledger_of` their fold, `verdicts` what is said of each call when the session is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from steadyhand.core.identity import sha256
+from steadyhand.core.ledger import Call, Ledger, fold
+from steadyhand.core.record import (
+    Assistant,
+    EffectClass,
+    Epoch,
+    Evidence,
+    FileChange,
+    Intent,
+    ModelName,
+    Notice,
+    Outcome,
+    Permission,
+    Proposed,
+    Record,
+    Result,
+    Scope,
+    Session,
+    Started,
+    Tool,
+    User,
+)
+from steadyhand.core.recovery import Reached, classify
+from steadyhand.core.words import outcome_of
+from steadyhand.journal.format import FIRST_PREV, read_journal, write_lines
+
+AT = "2026-01-02T03:04:05.678Z"
+READING_TOOLS = frozenset({"read_file"})
+DID_NOT_RUN = frozenset({"refused", "not_started", "interrupted_before_execution", "interrupted"})
+
+
+def ident(name: str) -> str:
+    """The id of that name."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def attempt_id(call: str) -> str:
+    """The id of a call's attempt."""
+    return ident(f"attempt of {call}")
+
+
+def digest(content: str) -> str:
+    return sha256(content.encode())
+
+
+# Bytes.
+
+
+def journal(records: Iterable[Record]) -> bytes:
+    """The bytes of a healthy journal."""
+    content, _, _ = write_lines(tuple(records), 1, FIRST_PREV, AT)
+    return content
+
+
+def lines(content: bytes) -> list[bytes]:
+    """Its lines, each with its line end."""
+    return content.splitlines(keepends=True)
+
+
+def ledger_of(content: bytes) -> Ledger:
+    """What an opening reads of these bytes."""
+    loaded = read_journal(content)
+    return fold(loaded.records, loaded.breaks)
+
+
+# History.
+
+
+def begun() -> list[Record]:
+    """The first records of every session."""
+    return [
+        Session(ident("session"), "ask", ModelName("practice", "practice"), "0.1", "file:///home/me/project"),
+        Epoch(ident("epoch 1"), 4711, "host", "boot"),
+    ]
+
+
+def prompt(turn: str, text: str = "do it", command: bool = False) -> User:
+    return User(ident(turn), ident(f"prompt of {turn}"), f"client-{turn}", text, command)
+
+
+def proposes(turn: str, *calls: str, tool: str = "write_file", arguments: str = "{}", text: str = "") -> Assistant:
+    """An answer with calls; `look…` is named for a read."""
+    asked = tuple(
+        Proposed(ident(call), "read_file" if call.startswith("look") else tool, arguments, f"c{number}")
+        for number, call in enumerate(calls)
+    )
+    return Assistant(ident(turn), ident(f"answer with {'+'.join(calls)} in {turn}"), text, asked, finish="calls")
+
+
+def says(turn: str, text: str) -> Assistant:
+    return Assistant(ident(turn), ident(f"answer {text}"), text, finish="stop")
+
+
+def intends(
+    call: str, turn: str = "turn", effect: EffectClass = "writes_files", scope: Scope | None = None, tool: str = ""
+) -> Intent:
+    tool = tool or ("read_file" if effect == "reads" else "write_file")
+    where = Scope((f"/home/me/project/{call}.txt",)) if scope is None else scope
+    return Intent(
+        attempt_id(call), ident(call), ident(turn), tool, f"{tool} {call}.txt", effect, digest("{}"),
+        where, digest(f"key of {call}"), 0,
+    )  # fmt: skip
+
+
+def starts(call: str) -> Started:
+    evidence = Evidence(
+        f"{call}.txt", f"/home/me/project/{call}.txt", True, digest("old"), 3, digest("new"), 3,
+        temporary=f".{call}.tmp", checkpoint=digest("old"),
+    )  # fmt: skip
+    return Started(attempt_id(call), ident(call), (evidence,))
+
+
+def ends(call: str, outcome: Outcome = "returned", turn: str = "turn", reason: str | None = None) -> Result:
+    changed = (FileChange(f"{call}.txt", "modified", digest("old"), digest("new"), 3),)
+    files = changed if outcome == "returned" else ()
+    return Result(attempt_id(call), ident(call), ident(turn), outcome, reason, files=files)
+
+
+def verdict(call: str, outcome: Outcome, turn: str = "turn") -> Result:
+    """As recovery records it."""
+    return Result(attempt_id(call), ident(call), ident(turn), outcome, by="recovery")
+
+
+def replies(
+    call: str, outcome: Outcome = "returned", text: str = "done", turn: str = "turn", admitted: bool = True
+) -> Tool:
+    attempt = attempt_id(call) if admitted else None
+    return Tool(ident(turn), ident(call), outcome, text, len(text.encode()), attempt_id=attempt)
+
+
+def allows(call: str, answer: str = "once") -> Permission:
+    assert answer in ("once", "session", "reject")
+    return Permission(attempt_id(call), ident(call), answer, "write_file")  # type: ignore[arg-type]  # asserted above
+
+
+def notice(text: str, turn: str | None = None) -> Notice:
+    return Notice(ident(f"notice {text}"), text, ident(turn) if turn else None)
+
+
+def ran(call: str, turn: str = "turn") -> list[Record]:
+    """A write that was allowed, ran and returned."""
+    return [intends(call, turn), allows(call), starts(call), ends(call, turn=turn), replies(call, turn=turn)]
+
+
+def looked(call: str, turn: str = "turn", text: str = "content") -> list[Record]:
+    """A read that returned."""
+    return [intends(call, turn, "reads"), replies(call, text=text, turn=turn)]
+
+
+def crashed_while_writing() -> list[Record]:
+    """The story of one turn: a read, a write that ran, one that was denied, and one that was running at the crash."""
+    return [
+        *begun(),
+        prompt("turn", "change three files"),
+        proposes("turn", "look", "made", "denied", "running", "later"),
+        *looked("look"),
+        *ran("made"),
+        intends("denied"),
+        allows("denied", "reject"),
+        ends("denied", "refused", reason="denied"),
+        replies("denied", "refused", "The user said no."),
+        intends("running"),
+        allows("running"),
+        starts("running"),
+    ]
+
+
+# Verdicts.
+
+
+def verdict_on(call: Call) -> Outcome:
+    """What is said of one call at an opening: its recorded end, else the classify table's word."""
+    outcome, _ = outcome_of(call)
+    if outcome is not None:
+        return outcome
+    attempt = call.attempt
+    reached: Reached = "proposed" if attempt is None else "started" if attempt.stage == "started" else "intent"
+    reads = call.tool in READING_TOOLS if attempt is None else attempt.effect == "reads"
+    broken = call.broken if attempt is None else attempt.broken
+    said = classify(reached, reads, broken, call.reply is not None)
+    if said is not None:
+        return said
+    assert call.reply is not None, "a call without a verdict has its reply"
+    return call.reply.outcome
+
+
+def verdicts(ledger: Ledger) -> dict[str, Outcome]:
+    """Call id → what is said of it."""
+    return {call.call_id: verdict_on(call) for call in ledger.calls.values()}
+
+
+def may_have_run(ledger: Ledger) -> set[str]:
+    """The calls of which it is not said that they did not run."""
+    return {call_id for call_id, outcome in verdicts(ledger).items() if outcome not in DID_NOT_RUN}
+
+
+def damaged_at(content: bytes, at: int, byte: int) -> bytes:
+    return content[:at] + bytes([byte]) + content[at + 1 :]
+
+
+def flips(content: bytes, at: int) -> Sequence[bytes]:
+    """The content with one byte damaged, in each of four ways: a low bit, the high bit, zero, a line end."""
+    there = content[at]
+    return [damaged_at(content, at, byte) for byte in sorted({there ^ 1, there ^ 0x80, 0, 0x0A} - {there})]
