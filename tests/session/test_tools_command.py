@@ -6,8 +6,10 @@ import resource
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from steadyhand.adapters.children import SystemProcesses
@@ -100,7 +102,19 @@ async def test_a_timeout_is_stopped_with_its_output_so_far(yard: Yard) -> None:
 
 async def test_a_cancel_is_returned_as_stopped_and_comes_again(yard: Yard) -> None:
     """C6, I2: what was ended is a result; the cancel is not lost, it comes at the next checkpoint."""
-    call = planned(TOOL, yard.ground(processes=SystemProcesses()), command="echo begun; sleep 60")
+    heard = anyio.Event()
+
+    class Heard(SystemProcesses):
+        async def run(self, command: str, cwd: str, *rest: Any, **named: Any) -> Finished:
+            environment, timeout_s, output = rest
+
+            def noted(piece: bytes) -> None:
+                output(piece)
+                heard.set()
+
+            return await super().run(command, cwd, environment, timeout_s, noted, **named)
+
+    call = planned(TOOL, yard.ground(processes=Heard()), command="echo begun; sleep 60")
     results: list[Done] = []
     after: list[str] = []
     with anyio.fail_after(limit_s), anyio.CancelScope() as scope:
@@ -108,11 +122,11 @@ async def test_a_cancel_is_returned_as_stopped_and_comes_again(yard: Yard) -> No
 
             async def body() -> None:
                 results.append(await call.run(running()))
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
                 after.append("went on")
 
             tasks.start_soon(body)
-            await anyio.sleep(0.5)
+            await heard.wait()
             scope.cancel()
     assert after == []
     assert (results[0].outcome, results[0].reason) == ("stopped", "cancelled")
@@ -123,7 +137,7 @@ async def test_a_cancel_before_the_start_ran_nothing(yard: Yard) -> None:
     """C6: cancelled before it was spawned it is stopped, and nothing ran."""
 
     class Late(FakeProcesses):
-        async def run(self, *arguments: object, **named: object) -> Finished:
+        async def run(self, *rest: Any, **named: Any) -> Finished:
             await anyio.sleep_forever()
             raise AssertionError
 
@@ -299,7 +313,8 @@ async def test_git_reads_only_in_a_plain_repository(yard: Yard) -> None:
     yard.write(".git/config", b"[core]\n\tbare = false\n")
     (yard.root / "src").mkdir()
     assert reads(ground, "git status")
-    assert reads(ground, "git diff HEAD~1 -- src", cwd="src") is False, "no folder src in src, but it may be a revision"
+    assert reads(ground, "git diff HEAD~1 -- src", cwd="src"), "what is not there may be a revision"
+    assert not reads(ground, "git diff -- ../../out/o", cwd="src")
     assert reads(ground, "git log --oneline", cwd="src")
     yard.write("src/HEAD", b"")
     (yard.root / "src/objects").mkdir()

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 
-from steadyhand.adapters.disk import system_disk
 from steadyhand.core.identity import sha256
 from steadyhand.core.record import Evidence
 from steadyhand.ports import OpenDocument
@@ -18,8 +18,7 @@ from steadyhand.tools.check import check, clear_temporary, make_durable
 from steadyhand.tools.edit_file import EditFile
 from steadyhand.tools.tool import Gathered, Preview, Refusal, Tool, checkpoint_bytes_max
 from steadyhand.tools.write_file import WriteFile
-from tests.support.disks import MatchingFault
-from tests.support.ground import ATTEMPT, Yard, carried_out, gathered, planned, refusal, running
+from tests.support.ground import ATTEMPT, Yard, between, carried_out, failing, gathered, planned, refusal, running
 
 WRITE, EDIT = WriteFile(), EditFile()
 Fields = dict[str, object]
@@ -86,6 +85,16 @@ def _access_list(yard: Yard, path: Path) -> None:
         pytest.skip("this file system has no access lists")
 
 
+def _pipe(yard: Yard, path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _folder_instead(yard: Yard, path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 @pytest.mark.parametrize(
     ("prepare", "reason"),
     [
@@ -97,8 +106,8 @@ def _access_list(yard: Yard, path: Path) -> None:
         (lambda yard, path: path.write_bytes(b"x = 1\n# caf\xe9\n"), "unsupported"),
         (lambda yard, path: path.write_bytes("a=1\r\n".encode("utf-16")), "unsupported"),
         (lambda yard, path: path.write_bytes(b"a" * 70_000 + b"\x80"), "unsupported"),
-        (lambda yard, path: (path.unlink(), path.mkdir()), "unsupported"),
-        (lambda yard, path: (path.unlink(), os.mkfifo(path)), "unsupported"),
+        (_folder_instead, "unsupported"),
+        (_pipe, "unsupported"),
     ],
 )
 @pytest.mark.parametrize("tool", [WRITE, EDIT])
@@ -233,8 +242,7 @@ def test_the_evidence_is_whole_and_the_content_before_is_kept(yard: Yard) -> Non
 def test_content_that_cannot_be_kept_starts_nothing(yard: Yard) -> None:
     """W8: a disk too full for the checkpoint refuses the call with a sentence."""
     yard.write("f", b"a")
-    disk = MatchingFault(system_disk(), lambda operation: operation.verb == "write", errno.ENOSPC)
-    call = planned(WRITE, yard.ground(disk), path="f", content="b")
+    call = planned(WRITE, yard.ground(failing("write", errno.ENOSPC)), path="f", content="b")
     found = call.gather(ATTEMPT, None)
     assert isinstance(found, Refusal)
     assert "No space left" in found.text
@@ -411,15 +419,14 @@ def test_what_cannot_be_read_or_synced_is_not_told(yard: Yard) -> None:
     """W2, B3: an error of the disk is unknown, and a failed sync makes nothing durable."""
     evidence = evidence_of(yard)
 
-    class Unreadable(MatchingFault):
-        def open_read(self, folder: object, name: str) -> object:  # type: ignore[override]
+    def unreadable(count: int, name: str) -> None:
+        if name == "open_read":
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    (finding,) = check(yard.ground(Unreadable(system_disk(), lambda _: False, errno.EIO)), (evidence,))
+    (finding,) = check(yard.ground(between(unreadable)), (evidence,))
     assert (finding.check, finding.exists) == ("unknown", None)
-    for verb in ("sync", "sync_folder"):
-        disk = MatchingFault(system_disk(), lambda operation, verb=verb: operation.verb == verb, errno.EIO)
-        assert not make_durable(yard.ground(disk), (evidence,))
+    assert not make_durable(yard.ground(failing("sync")), (evidence,))
+    assert not make_durable(yard.ground(failing("sync_folder")), (evidence,))
 
 
 def test_what_was_written_outside_is_not_told(yard: Yard) -> None:
@@ -480,8 +487,6 @@ def test_a_beginning_is_not_recognised_without_the_intended_bytes(yard: Yard) ->
 
 def test_the_only_copy_of_the_content_before_is_kept(yard: Yard) -> None:
     """W8, W9: above the checkpoint's bound the displaced file may be all that is left of it."""
-    import attrs
-
     evidence = attrs.evolve(evidence_of(yard), checkpoint=None)
     path = yard.root / "d" / str(evidence.temporary)
     path.write_bytes(OLD)
@@ -495,7 +500,6 @@ def test_the_only_copy_of_the_content_before_is_kept(yard: Yard) -> None:
 def test_a_failed_removal_counts_as_kept(yard: Yard) -> None:
     """W9: what could not be removed for good is named, so that no verdict rests on it."""
     evidence = evidence_of(yard)
-    for verb in ("unlink", "sync_folder"):
+    for disk in (failing("unlink"), failing("sync_folder")):
         (yard.root / "d" / str(evidence.temporary)).write_bytes(NEW)
-        disk = MatchingFault(system_disk(), lambda operation, verb=verb: operation.verb == verb, errno.EIO)
         assert clear_temporary(yard.ground(disk), evidence, NEW)

@@ -19,7 +19,7 @@ from steadyhand.adapters.disk import system_disk
 from steadyhand.core.identity import sha256
 from steadyhand.core.postcondition import check_whole
 from steadyhand.core.record import Check, Evidence
-from steadyhand.ports import Disk
+from steadyhand.ports import Disk, File, Folder, OpenDocument
 from steadyhand.tools.catalogue import intended_content
 from steadyhand.tools.check import check, clear_temporary, make_durable
 from steadyhand.tools.edit_file import EditFile
@@ -140,7 +140,10 @@ def test_a_cancel_at_any_operation_is_before_or_too_late(tmp_path: Path, existed
             if count == number:
                 reached.append(count)
 
-        outcome, evidence = carry_out(yard, between(note), lambda reached=reached: bool(reached))  # type: ignore[misc]
+        def cancelled(reached: list[int] = reached) -> bool:
+            return bool(reached)
+
+        outcome, evidence = carry_out(yard, between(note), cancelled)
         assert isinstance(outcome, Done)
         seen.add(outcome.outcome)
         settled(yard, outcome, evidence)
@@ -386,7 +389,7 @@ def test_where_names_cannot_be_exchanged_a_rename_replaces(tmp_path: Path) -> No
     """W9: without the exchange the file is still old or new at each fault."""
 
     class NoExchange(FaultDisk):
-        def exchange(self, folder: object, first: str, second: str) -> bool:
+        def exchange(self, folder: Folder, first: str, second: str) -> bool:
             return False
 
     seen: set[Check] = set()
@@ -404,8 +407,8 @@ def test_a_disk_that_drops_bytes_replaces_nothing(tmp_path: Path, drop: int) -> 
     """W5, case 34: a writer that keeps nothing, or half, and says that all is well, is found out before."""
 
     class Dropping(WatchedDisk):
-        def write(self, file: object, piece: bytes) -> int:
-            super().write(file, piece[:drop])  # type: ignore[arg-type]
+        def write(self, file: File, piece: bytes) -> int:
+            super().write(file, piece[:drop])
             return len(piece)
 
     _, yard = next(yards(tmp_path, True))
@@ -417,8 +420,6 @@ def test_a_disk_that_drops_bytes_replaces_nothing(tmp_path: Path, drop: int) -> 
 
 def test_the_editor_may_change_while_it_is_written(tmp_path: Path) -> None:
     """V2, W9: unsaved changes that come up after the start replace nothing."""
-    from steadyhand.ports import OpenDocument
-
     _, yard = next(yards(tmp_path, True))
 
     def typed(count: int, name: str) -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from steadyhand.core.identity import Arguments, parse_arguments
 from steadyhand.core.record import Evidence
 from steadyhand.ports import Disk, OpenDocument, Processes
 from steadyhand.tools.tool import Done, Gathered, Ground, Planned, Preview, Refusal, Running, Tool
+from tests.support.disks import MatchingFault, Verb
 from tests.support.fakes import FakeProcesses
 
 ATTEMPT = "a" * 32
@@ -40,6 +42,11 @@ class BetweenDisk:
             return method(*arguments)
 
         return passed_on
+
+
+def failing(verb: Verb, number: int = errno.EIO) -> Disk:
+    """The system's disk, on which the first operation of this kind fails."""
+    return MatchingFault(system_disk(), lambda operation: operation.verb == verb, number)
 
 
 def between(before: Callable[[int, str], None]) -> Disk:
@@ -109,8 +116,8 @@ def refusal(tool: Tool, ground: Ground, **fields: object) -> Refusal:
     if not isinstance(found, Refusal):
         call = cast(Planned, found)
         found = call.preview()
-        if not isinstance(found, Refusal):
-            found = call.gather(ATTEMPT, cast(Preview, found))
+        if isinstance(found, Preview):
+            found = call.gather(ATTEMPT, found)
     assert isinstance(found, Refusal), found
     return found
 

@@ -201,8 +201,12 @@ def verdicts(ledger: Ledger) -> dict[str, Outcome]:
 
 
 def may_have_run(ledger: Ledger) -> set[str]:
-    """The calls of which it is not said that they did not run."""
-    return {call_id for call_id, outcome in verdicts(ledger).items() if outcome not in DID_NOT_RUN}
+    """The calls with an effect of which it is not said that they did not run; reads change nothing (row C7)."""
+    return {
+        call_id
+        for call_id, outcome in verdicts(ledger).items()
+        if outcome not in DID_NOT_RUN and ledger.calls[call_id].tool not in READING_TOOLS
+    }
 
 
 def damaged_at(content: bytes, at: int, byte: int) -> bytes:

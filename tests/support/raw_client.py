@@ -172,6 +172,9 @@ class RawClient:
                 left = end - time.monotonic()
                 if left <= 0:
                     raise LimitReached(self._report(f"{what} did not come within {limit_s} s"))
+                if not any(thread.is_alive() for thread in self._threads):
+                    end = 0  # nothing can come any more: look once again, then give up
+                    continue
                 self._news.wait(min(left, 0.2))
         return found
 

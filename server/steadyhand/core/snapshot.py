@@ -56,7 +56,7 @@ def shown_settled(attempt: Attempt, ledger: Ledger, stand: Stand) -> bool:
 
 def actions(attempt: Attempt, stand: Stand) -> tuple[Action, ...]:
     """The actions offered now: only to the owner; decisions only after an inspection of this epoch."""
-    if stand.epoch is None:
+    if stand.epoch is None or attempt.stage == "closed":
         return ()
     if not attempt.uncertain:
         return ("inspect",)

@@ -37,6 +37,7 @@ class AskedEditor:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._progress = Progress(server)
+        self._on_recovery: Callable[[str], None] = lambda _: None
 
     def tell(self, told: Told) -> None:
         match told:
@@ -49,9 +50,14 @@ class AskedEditor:
                 self._server.notify("steadyhand/queue/changed", plain(told))
             case RecoveryTold(snapshot):
                 self._server.notify("steadyhand/recovery/changed", plain(snapshot))
+                self._on_recovery(snapshot.session_id)
             case MessageTold(level, text):
                 params = types.ShowMessageParams(type=_LEVELS[level], message=text[:message_chars_max])
                 self._server.notify(types.WINDOW_SHOW_MESSAGE, params)
+
+    def on_recovery_changed(self, run: Callable[[str], None]) -> None:
+        """Called with the session id when something about its uncertain effects changed."""
+        self._on_recovery = run
 
     def on_progress_cancelled(self, cancel: Callable[[str], Awaitable[None]]) -> None:
         """Called with the turn id when the person cancels a turn's progress."""

@@ -6,6 +6,7 @@ again when the editor sends new ones. On the way out turns are cancelled, childr
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 
@@ -15,16 +16,25 @@ from platformdirs import user_state_dir
 from steadyhand import __version__
 from steadyhand.core.told import MessageTold
 from steadyhand.edge.asked import AskedEditor
+from steadyhand.edge.asking import EditorError
 from steadyhand.edge.commands import Commands
 from steadyhand.edge.inbound import Inbound
+from steadyhand.edge.marks import Marks
+from steadyhand.edge.recovery import Recovery
 from steadyhand.edge.server import Server
 from steadyhand.edge.settings import machine_of, read_settings, state_directory
 from steadyhand.edge.stdio import Stdio
+from steadyhand.edge.virtual import VirtualDocuments
 from steadyhand.ports import Clock, Disk, Ids, Models, Processes
 from steadyhand.session import prompts
 from steadyhand.session.house import House
+from steadyhand.session.reviving import revive
 from steadyhand.session.world import World
 from steadyhand.tools.catalogue import TOOLS
+
+configuration_s_max = 2.0
+
+log = logging.getLogger(__name__)
 
 
 class Connection:
@@ -47,6 +57,10 @@ class Connection:
         self._faults_told: frozenset[str] = frozenset()
         Inbound(self._server, self.house)
         Commands(self._server, self.house)
+        Recovery(self._server, self._editor, self.house)
+        self._virtual = VirtualDocuments(self._server, self.house)
+        self._marks = Marks(self._server, lambda: self._built)
+        self._editor.on_recovery_changed(self._marks.refresh)
         self._editor.on_progress_cancelled(self._cancel_turn)
         self._server.on_initialized(self._initialized)
         self._server.on_stop(self._stop)
@@ -72,7 +86,22 @@ class Connection:
         return self._built
 
     async def _initialized(self) -> None:
-        await self.house()
+        """Settings first, then the sessions of the open folders are looked at (row A8)."""
+        house = await self.house()
+        await self._virtual.register()
+        await self._ask_configuration()
+        await revive(house, [folder.uri for folder in self._server.client.folders])
+
+    async def _ask_configuration(self) -> None:
+        """What a workspace answers may only tighten, and nothing of it is built yet; its answer starts the look."""
+        workspace = self._server.client.capabilities.workspace
+        if workspace is None or workspace.configuration is not True:
+            return
+        params = types.ConfigurationParams(items=(types.ConfigurationItem(section="steadyhand"),))
+        try:
+            await self._server.request(types.WORKSPACE_CONFIGURATION, params, configuration_s_max)
+        except EditorError as error:
+            log.info("no settings from the editor: %s", error)
 
     async def _configuration_changed(self, params: types.DidChangeConfigurationParams) -> None:
         await self.house()

@@ -69,3 +69,14 @@ def _units(character: str, encoding: PositionEncoding) -> int:
             return 1 + (code >= 0x10000)
         case "utf-32":
             return 1
+
+
+def width(text: str, encoding: str) -> int:
+    """The length of a line in the client's units."""
+    match encoding:
+        case "utf-8":
+            return len(text.encode("utf-8", "surrogatepass"))
+        case "utf-32":
+            return len(text)
+        case _:
+            return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -17,13 +17,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import attrs
 import cattrs
 from anyio.abc import TaskGroup
 from lsprotocol import types
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from steadyhand.edge.asking import Asking, EditorError
+from steadyhand.edge.calls import Call, Calls
 from steadyhand.edge.client import Client, client_of
 from steadyhand.edge.documents import Documents, Unopened
 from steadyhand.edge.failures import Failed, Failure, failure_of, invalid, not_found
@@ -40,7 +40,6 @@ from steadyhand.edge.messages import (
     frame,
     read,
 )
-from steadyhand.edge.shapes import misfits
 from steadyhand_protocol import methods, wire
 
 if TYPE_CHECKING:
@@ -53,13 +52,9 @@ if TYPE_CHECKING:
 requests_in_flight_max = 10_000
 log_text_chars_max = 500
 
-OWN = "steadyhand/"
 PROTOCOL_MEMBER = "steadyhand"
 
 log = logging.getLogger(__name__)
-
-Answerer = Callable[[Any], Awaitable[object]]
-"""Takes the structured params, gives the result; raises Refused."""
 
 
 class Stage(Enum):
@@ -68,14 +63,6 @@ class Stage(Enum):
     NEW = "before initialize"
     READY = "initialized"
     SHUTDOWN = "after shutdown"
-
-
-@attrs.frozen
-class _Call:
-    """What a request comes to: the work, and how its result becomes JSON."""
-
-    run: Callable[[], Awaitable[object]]
-    to_json: Callable[[object], object]
 
 
 class Protocol(LanguageServerProtocol):
@@ -87,9 +74,7 @@ class Protocol(LanguageServerProtocol):
         self.client = Client()
         self.documents = Documents()
         self.asking = Asking(self._send)
-        self.own: dict[str, Answerer] = {}
-        self.commands: dict[str, Answerer] = {}
-        self.standard: dict[str, Answerer] = {}
+        self.calls = Calls(converter)
         self.initialized: Callable[[], Awaitable[None]] | None = None
         self._in_flight: dict[MessageId, anyio.CancelScope] = {}
         self._one_ended = anyio.Event()
@@ -147,7 +132,7 @@ class Protocol(LanguageServerProtocol):
                 self._shut_down(request)
                 self._answer(request.id, None)
             else:
-                self._start(request, self._call_of(request))
+                self._start(request, self.calls.of(request))
         except Exception as error:
             self._answer_error(request.id, failure_of(error, request.method))
 
@@ -185,12 +170,12 @@ class Protocol(LanguageServerProtocol):
             self._cancel(notice.params)
             return
         at_once = self._at_once.get(notice.method)
-        answerer = self.standard.get(notice.method)
+        answerer = self.calls.standard.get(notice.method)
         if at_once is None and answerer is None:
             if not _may_be_ignored(notice.method):
                 raise not_found(notice.method)
             return
-        params = self._standard_params(notice)
+        params = self.calls.standard_params(notice)
         if at_once is not None:
             at_once(params)
         if answerer is not None:
@@ -208,68 +193,18 @@ class Protocol(LanguageServerProtocol):
         if scope is not None:
             scope.cancel()
 
-    # What a request comes to
-
-    def _call_of(self, request: Request) -> _Call:
-        """Raises Failed for what cannot be run."""
-        if request.method == types.WORKSPACE_EXECUTE_COMMAND:
-            return self._command_call(request)
-        if request.method.startswith(OWN):
-            return self._own_call(request)
-        answerer = self.standard.get(request.method)
-        if answerer is None or self.get_result_type(request.method) is None:
-            raise not_found(request.method)
-        return _Call(partial(answerer, self._standard_params(request)), self._converter.unstructure)
-
-    def _own_call(self, request: Request) -> _Call:
-        row = methods.BY_NAME.get(request.method)
-        answerer = self.own.get(request.method)
-        if row is None or answerer is None or not row.built:
-            raise not_found(request.method)
-        given = {} if request.params is ABSENT else request.params
-        params = _strict(partial(wire.structure, row.params), given, f"params of {request.method}", "$")
-        return _Call(partial(answerer, params), wire.unstructure)
-
-    def _command_call(self, request: Request) -> _Call:
-        subject = f"params of {request.method}"
-        params = _as_object(request.params, subject)
-        name = params.get("command")
-        row = methods.COMMANDS_BY_NAME.get(name) if isinstance(name, str) else None
-        if row is None:
-            raise invalid(subject, [("$.command", "expected the name of a command")])
-        answerer = self.commands.get(row.name)
-        if answerer is None or not row.built:
-            raise invalid(subject, [("$.command", "not built yet")])
-        read = partial(wire.structure_arguments, row.arguments)
-        value = _strict(read, params.get("arguments"), f"arguments of {row.name}", "$.arguments")
-        return _Call(partial(answerer, value), wire.unstructure)
-
-    def _standard_params(self, message: Request | Notice) -> Any:
-        """Params by lsprotocol's type; None for a method that has none. Raises Failed."""
-        subject = f"params of {message.method}"
-        kind: Any = types.METHOD_TO_TYPES[message.method][2]
-        if kind is None:
-            if message.params is not ABSENT and message.params is not None:
-                _as_object(message.params, subject)
-            return None
-        params = _as_object(message.params, subject)
-        try:
-            return self._converter.structure(params, kind)
-        except Exception as error:
-            raise invalid(subject, misfits(error)) from error
-
     # Running
 
     def start(self, run: Callable[[], Awaitable[object]], subject: str) -> None:
         """Run something as a task; what it raises is written to stderr and ends nothing else."""
         self._tasks.start_soon(_guarded, run, subject, name=subject)
 
-    def _start(self, request: Request, call: _Call) -> None:
+    def _start(self, request: Request, call: Call) -> None:
         # The scope exists before the task runs, so that a cancel that follows at once is not lost.
         scope = self._in_flight[request.id] = anyio.CancelScope()
         self._tasks.start_soon(self._run, request, call, scope, name=request.method)
 
-    async def _run(self, request: Request, call: _Call, scope: anyio.CancelScope) -> None:
+    async def _run(self, request: Request, call: Call, scope: anyio.CancelScope) -> None:
         failure: Failure | None = None
         result: object = None
         try:
@@ -311,7 +246,7 @@ class Protocol(LanguageServerProtocol):
         return result
 
     def _initialize(self, request: Request) -> object:
-        params = self._standard_params(request)
+        params = self.calls.standard_params(request)
         result = _run_through(self.lsp_initialize(params))
         encoding = str(getattr(found := result.capabilities.position_encoding, "value", found))
         self.client = client_of(params, encoding)
@@ -320,7 +255,7 @@ class Protocol(LanguageServerProtocol):
         return self._converter.unstructure(result)
 
     def _shut_down(self, request: Request) -> None:
-        self._standard_params(request)
+        self.calls.standard_params(request)
         self.stage = Stage.SHUTDOWN
         self.cancel_requests()
 
@@ -416,25 +351,6 @@ def _run_through(steps: Generator[Any, Any, Any]) -> Any:
     except StopIteration as stop:
         return stop.value
     raise AssertionError("a built-in step yielded, although no user feature is registered for it")
-
-
-def _as_object(params: object, subject: str) -> dict[str, Any]:
-    if params is ABSENT:
-        return {}
-    if not isinstance(params, dict):
-        raise invalid(subject, [("$", "expected an object")])
-    return params
-
-
-def _strict(structure: Callable[[Any], Any], given: object, subject: str, root: str) -> Any:
-    """A value of one of our own shapes. Raises Failed with paths that begin at `root`."""
-    try:
-        return structure(given)
-    except wire.WireError as error:
-        found = [(root + each.path.removeprefix("$"), each.message) for each in error.errors]
-        raise invalid(subject, found) from error
-    except RecursionError as error:
-        raise invalid(subject, [(root, "nested too deeply")]) from error
 
 
 def _may_be_ignored(method: str) -> bool:

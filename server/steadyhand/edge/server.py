@@ -23,15 +23,17 @@ from pygls.lsp.server import LanguageServer
 
 from steadyhand import __version__
 from steadyhand.edge.asking import EditorError
+from steadyhand.edge.calls import Answerer
 from steadyhand.edge.client import Client
 from steadyhand.edge.documents import Documents
-from steadyhand.edge.protocol import Answerer, Protocol, Stage
+from steadyhand.edge.protocol import Protocol, Stage
 from steadyhand.edge.shapes import strict_converter
 from steadyhand.edge.transport import Garbage, Oversized, Reader, Stdio, Writer, source_of
 from steadyhand.edge.watch import follow_signals, poll_s, until_gone
 from steadyhand_protocol import methods
 
 stop_s_max = 8.0
+aside_s_max = 10.0
 drain_s_max = 1.0
 unwind_s_max = 3.0  # for requests in flight, after `on_stop`
 last_resort_s = stop_s_max + unwind_s_max + drain_s_max + 2.0
@@ -60,12 +62,12 @@ class Server:
         """Answer an own request; `answerer` takes its structured params and gives its result's shape."""
         row = methods.BY_NAME[method]
         assert row.direction == "to_server", f"{method} goes to the editor"
-        self._protocol.own[method] = answerer
+        self._protocol.calls.own[method] = answerer
 
     def on_command(self, name: str, answerer: Answerer) -> None:
         """Answer a command; `answerer` takes its one argument, None for a command without."""
         assert name in methods.COMMANDS_BY_NAME, name
-        self._protocol.commands[name] = answerer
+        self._protocol.calls.commands[name] = answerer
 
     def on_lsp(self, method: str, answerer: Answerer) -> None:
         """Answer a standard request, or follow a standard notification; params by lsprotocol's types.
@@ -73,7 +75,7 @@ class Server:
         Documents, folders and `initialized` are kept up to date before a follower of theirs starts."""
         assert method in types.METHOD_TO_TYPES, method
         assert method not in (types.INITIALIZE, types.SHUTDOWN, types.EXIT, types.WORKSPACE_EXECUTE_COMMAND)
-        self._protocol.standard[method] = answerer
+        self._protocol.calls.standard[method] = answerer
 
     def on_initialized(self, run: Callable[[], Awaitable[None]]) -> None:
         """Run once, as a task, after the client's `initialized`."""
@@ -110,6 +112,13 @@ class Server:
         if not self.attached:
             raise EditorError("no editor is attached")
         return await self._protocol.request(method, params, timeout_s)
+
+    async def ask_aside(self, method: str, params: object) -> None:
+        """Ask what the editor may decline; its answer is not waited for long and changes nothing."""
+        try:
+            await self.request(method, params, aside_s_max)
+        except EditorError as error:
+            log.info("%s was not taken: %s", method, error)
 
     async def drain(self) -> None:
         """Wait until the editor has taken enough of what was sent; call it between parts of a stream."""

@@ -22,6 +22,7 @@ from steadyhand.session import shelf
 from steadyhand.session.folder import OWNER_LOCK, Held, owner_of, session_path, take
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
+from steadyhand.session.prompts import start_next
 from steadyhand.session.world import World
 
 owner_wait_s_max = 5.0
@@ -102,7 +103,10 @@ class House:
             if not await self.world.in_thread(shelf.exists, self.world, session_id):
                 raise Refused("unknownSession", "There is no such session.")
             return
-        await self._close(owner)
+        await self._end_turn(owner)
+        owner.kept_open = False
+        if not owner.ledger.uncertain():  # else it stays held, so that it still holds back what overlaps (row B1)
+            await self._close(owner)
         owner.tell_changes()
 
     async def diagnose(self) -> dict[str, str]:
@@ -117,13 +121,23 @@ class House:
                 tasks.start_soon(self._close, owner)
         await self.world.processes.end_all()
 
-    async def owner(self, session_id: str, anew: bool = False) -> Owner:
-        """The open session, opened first where it is not. `anew`: a read-only or broken one is tried again."""
+    async def owner(self, session_id: str, anew: bool = False, kept_open: bool = True) -> Owner:
+        """The open session, opened first where it is not. `anew`: a read-only or broken one is tried again.
+
+        `kept_open` False: nobody asked for it; it is let go when nothing of it is uncertain (row A8)."""
         async with self._opening.setdefault(session_id, anyio.Lock()):
             owner = self.owners.get(session_id)
-            if owner is not None and not (anew and self._worth_reopening(owner)):
-                return owner
-            return await self._open(session_id, owner)
+            if owner is None or (anew and self._worth_reopening(owner)):
+                owner = await self._open(session_id, owner)
+                owner.kept_open = kept_open
+            owner.kept_open = owner.kept_open or kept_open
+            return owner
+
+    async def let_go_if_done(self, owner: Owner) -> None:
+        """Release a session that nobody opened once nothing of it is unresolved or shown as settled."""
+        snapshot = owner.snapshot()
+        if not owner.kept_open and not snapshot.calls and not snapshot.settled and owner.turn is None:
+            await self._close(owner)
 
     # Inside.
 
@@ -150,6 +164,7 @@ class House:
             self.world.disk.close(folder)
         self._admit(owner)
         self._tell_opening(owner, opened)
+        await owner.keep_summary()
         if opened.read_only is not None and opened.read_only.reason == "owned":
             self._watch(session_id)
         return owner
@@ -242,19 +257,23 @@ class House:
 
     async def _close(self, owner: Owner) -> None:
         owner.closing = True
+        await self._end_turn(owner)
+        if self.owners.get(owner.session_id) is owner:
+            del self.owners[owner.session_id]
+        await self.world.in_thread(owner.release)
+
+    async def _end_turn(self, owner: Owner) -> None:
         turn = owner.turn
         if turn is not None:
             turn.stopping = turn.stopping or "closed"
             turn.scope.cancel()
             with anyio.move_on_after(close_s_max):
                 await turn.ended.wait()
-        if self.owners.get(owner.session_id) is owner:
-            del self.owners[owner.session_id]
-        await self.world.in_thread(owner.release)
 
     def _admit(self, owner: Owner) -> None:
         self.owners[owner.session_id] = owner
         owner.neighbours = lambda: self._neighbours(owner)
+        owner.when_free = partial(start_next, owner)
 
     def _neighbours(self, owner: Owner) -> list[Owner]:
         """Sessions of the same workspace, this one first (row B1)."""

@@ -7,7 +7,7 @@ was written is applied, whatever is cancelled meanwhile [I2].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
@@ -34,6 +34,7 @@ from steadyhand.journal.log import Journal, JournalBroken, TooLong
 from steadyhand.session.events import EventRing
 from steadyhand.session.folder import Held
 from steadyhand.session.opening import show as take_unkept
+from steadyhand.session.summary import summary_of, write_summary
 from steadyhand.session.world import World
 from steadyhand.tools.tool import Ground
 
@@ -51,6 +52,10 @@ class RunningTurn:
     parked: int = 0  # open questions to the person
     repeats: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (tool, arguments digest) → times asked
     not_kept: bool = False  # the journal broke; what follows is shown and not kept
+
+
+async def _nothing() -> None:
+    """Before the house has taken the owner in."""
 
 
 @attrs.define(eq=False)
@@ -89,6 +94,8 @@ class Owner:
         self.kept_open = True
         """Whether somebody opened it; else it is let go when nothing of it is uncertain or shown (row A8)."""
         self._resolution = anyio.Event()
+        self.when_free: Callable[[], Awaitable[None]] = _nothing
+        """Begins the next queued prompt, if the lease is free."""
         self.delivering = anyio.Lock()
         """Sends of a session go one at a time."""
         self._writing = anyio.Lock()
@@ -122,6 +129,11 @@ class Owner:
             workspace=session.workspace if session else None,
             read_only=self.read_only,
         )
+
+    @property
+    def workspace(self) -> str | None:
+        """The URI of the folder it is bound to, as the client spelled it."""
+        return self.ledger.session.workspace if self.ledger.session else None
 
     def name(self) -> str:
         """Its title, else the first 8 digits of its id."""
@@ -274,8 +286,17 @@ class Owner:
         except TooLong as long:
             raise Refused("invalidParams", str(long), {"errors": [{"path": "$.text", "message": str(long)}]}) from long
 
+    async def keep_summary(self) -> None:
+        """Write the cache that spares the next start a fold."""
+        if self.held is not None and self.works:
+            summary = summary_of(self.ledger)
+            folder = self.held.folder
+            await self.world.in_thread(write_summary, self.world.disk, self.world.ids, folder, summary)
+
     def release(self) -> None:
         """Let the journal and the lock go. Blocks shortly."""
+        if self.held is not None and self.journal is not None and self.journal.broken is None:
+            write_summary(self.world.disk, self.world.ids, self.held.folder, summary_of(self.ledger))
         if self.journal is not None:
             self.journal.close()
             self.journal = None

@@ -7,12 +7,9 @@ always safe: a known client message id is acknowledged again and runs nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal
 
-import anyio
 import attrs
 
 from steadyhand.core.record import Queue, User
@@ -101,18 +98,6 @@ async def resume(owner: Owner, epoch: str) -> tuple[QueuedView, ...]:
         owner.tell_queue()
         await start_next(owner)
     return owner.queue()
-
-
-@asynccontextmanager
-async def resolving(owner: Owner) -> AsyncIterator[None]:
-    """No turn starts while a resolution is carried out; what is sent meanwhile queues (row A3)."""
-    owner.resolving += 1
-    try:
-        yield
-    finally:
-        owner.resolving -= 1
-        with anyio.CancelScope(shield=True):
-            await start_next(owner)
 
 
 async def start_next(owner: Owner) -> None:

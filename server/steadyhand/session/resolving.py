@@ -18,8 +18,8 @@ from steadyhand.core.snapshot import inspected
 from steadyhand.core.views import Action, InspectionView, Snapshot
 from steadyhand.core.words import reject_notice, settlement_notice
 from steadyhand.session.inspecting import look_at, record_of, same_world, view_of
+from steadyhand.session.lease import resolving
 from steadyhand.session.owner import Owner
-from steadyhand.session.prompts import resolving
 from steadyhand.tools.check import make_durable
 
 
@@ -54,6 +54,15 @@ async def resolve(owner: Owner, wanted: Wanted) -> Resolved:
     owner.tell_changes()
     owner.resolved()
     return Resolved(owner.snapshot(), view)
+
+
+def refuse_beforehand(owner: Owner, wanted: Wanted) -> None:
+    """Raise what `resolve` would refuse before it asked for an inspection."""
+    try:
+        _admit(owner, wanted)
+    except Refused as refused:
+        if refused.kind != "inspectFirst":
+            raise
 
 
 async def inspect(owner: Owner, attempt: Attempt, by: Author) -> tuple[Inspection, InspectionView]:
@@ -98,7 +107,7 @@ def _admit(owner: Owner, wanted: Wanted) -> Attempt:
         raise stale
     if wanted.action == "retry" and not owner.world.settings.retry:
         raise Refused("retryDisabled", "Retry is switched off; docs/recovery.md says how to switch it on.")
-    if wanted.action != "inspect":
+    if wanted.action != "inspect" or wanted.inspection_id is not None:
         _require_inspection(owner, attempt, wanted.inspection_id)
     return attempt
 

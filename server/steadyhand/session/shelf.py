@@ -12,8 +12,8 @@ from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import Record, Stamped
 from steadyhand.core.views import ReadOnly, SessionView
 from steadyhand.journal.log import Journal, load
-from steadyhand.session.folder import Held, session_path, sessions_path, take
-from steadyhand.session.owner import Owner
+from steadyhand.session.folder import OWNER_LOCK, Held, session_path, sessions_path, take
+from steadyhand.session.summary import Summary, read_summary, summary_of, write_summary
 from steadyhand.session.world import World
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -63,23 +63,59 @@ def exists(world: World, session_id: str) -> bool:
         world.disk.close(folder)
 
 
-def glance(world: World, session_id: str) -> SessionView | None:
-    """A session as its file tells it, without taking it; None where there is nothing of it yet."""
-    path = session_path(world.state_directory, session_id)
+def summary(world: World, session_id: str) -> Summary | None:
+    """A session in short, from its summary or by a fold; None where there is nothing of it yet. OSError."""
+    folder = world.disk.open_folder(session_path(world.state_directory, session_id))
     try:
-        folder = world.disk.open_folder(path)
-        try:
-            loaded = load(world.disk, folder)
-        finally:
-            world.disk.close(folder)
+        known = read_summary(world.disk, folder)
+        if known is not None:
+            return known
+        loaded = load(world.disk, folder)
+        if loaded.size == 0:
+            return None
+        found = summary_of(fold(loaded.records, loaded.breaks))
+        if not loaded.newer:
+            write_summary(world.disk, world.ids, folder, found)
+        return found
+    finally:
+        world.disk.close(folder)
+
+
+def glance(world: World, session_id: str) -> SessionView | None:
+    """A session as its files tell it, without taking it; None where there is nothing of it yet."""
+    path = session_path(world.state_directory, session_id)
+    read_only = None
+    try:
+        found = summary(world, session_id)
     except FileNotFoundError:
         return None
     except OSError as error:
-        text = f"This session's journal cannot be read ({error.strerror})."
-        return _closed(world, session_id, Ledger(), ReadOnly("disk", text))
-    if loaded.size == 0:
+        read_only = ReadOnly("disk", f"This session's journal cannot be read ({error.strerror}).")
+        found = summary_of(Ledger())
+    if found is None:
         return None
-    return _closed(world, session_id, fold(loaded.records, loaded.breaks), None)
+    return SessionView(
+        session_id=session_id, path=path, title=found.title, title_source=found.title_source,
+        created=found.created or world.clock.now(), updated=found.updated or world.clock.now(), mode=found.mode,
+        model=found.model, busy=False, parked=False, uncertain=found.uncertain, workspace=found.workspace,
+        read_only=read_only,
+    )  # fmt: skip
+
+
+def free(world: World, session_id: str) -> bool:
+    """Whether nobody holds the owner lock at this moment."""
+    try:
+        folder = world.disk.open_folder(session_path(world.state_directory, session_id))
+        try:
+            lock = world.disk.lock(folder, OWNER_LOCK)
+        finally:
+            world.disk.close(folder)
+    except OSError:
+        return False
+    if lock is None:
+        return False
+    lock.release()
+    return True
 
 
 def diagnose(world: World) -> dict[str, str]:
@@ -108,7 +144,3 @@ def diagnose(world: World) -> dict[str, str]:
         world.disk.close(folder)
     return found
 
-
-def _closed(world: World, session_id: str, ledger: Ledger, read_only: ReadOnly | None) -> SessionView:
-    path = session_path(world.state_directory, session_id)
-    return Owner(world, session_id, path, ledger, world.ground(None, path), "", None, None, read_only, 0).view()

@@ -7,10 +7,15 @@ Anything else that begins with `/` is answered in its turn with what there is.
 from __future__ import annotations
 
 import anyio
+import attrs
 
+from steadyhand.core.ledger import Attempt
 from steadyhand.core.record import Assistant, EndReason, Ended
-from steadyhand.core.views import Began, TextDelta, TurnEnded
+from steadyhand.core.refusal import Refused
+from steadyhand.core.snapshot import inspected
+from steadyhand.core.views import Action, Began, TextDelta, TurnEnded
 from steadyhand.session.owner import Owner
+from steadyhand.session.resolving import Wanted, refuse_beforehand, resolve
 from steadyhand.session.stopping import stop_turn
 
 HELP = (
@@ -18,6 +23,16 @@ HELP = (
     "/stop: stop the running turn.\n"
     "/recovery: list uncertain effects. /recovery inspect|confirm|reject|waive [ID]: look at one, then settle it."
 )
+ACTIONS: tuple[Action, ...] = ("inspect", "confirm", "reject", "waive", "retry", "restore")
+DONE: dict[Action, str] = {
+    "inspect": "inspected.",
+    "confirm": "settled as the inspection found it.",
+    "reject": "rejected, not to be repeated; it stays uncertain.",
+    "waive": "waived; the work goes on without knowing.",
+    "retry": "tried again.",
+    "restore": "restored.",
+}
+id_digits_min = 4
 AT_ONCE = ("/recovery", "/stop", "/help")
 
 
@@ -32,7 +47,7 @@ async def answer(owner: Owner, turn_id: str, text: str) -> None:
     turn = owner.ledger.turns[turn_id]
     if word in AT_ONCE:
         owner.tell(turn_id, Began(turn.client_message_id))
-    said = await _say(owner, word)
+    said = await _say(owner, word, text)
     message_id = owner.world.ids.new()
     owner.tell(turn_id, TextDelta(message_id, said))
     reason: EndReason = "done"
@@ -47,25 +62,82 @@ async def answer(owner: Owner, turn_id: str, text: str) -> None:
         owner.tell_changes()
 
 
-async def _say(owner: Owner, word: str) -> str:
+async def _say(owner: Owner, word: str, text: str) -> str:
     match word:
         case "/help":
             return HELP
         case "/stop":
             return "The turn is stopped." if await stop_turn(owner, None) else "No turn is running."
         case "/recovery":
-            return "Nothing is uncertain." if not owner.ledger.uncertain() else _list(owner)
+            return await _recovery(owner, text.split()[1:])
         case _:
             return f"There is no command {word}.\n{HELP}"
 
 
+async def _recovery(owner: Owner, words: list[str]) -> str:
+    """`/recovery [ACTION [ID]]`; without an inspection an action inspects, and the same line again acts on it."""
+    if not words:
+        return _list(owner)
+    action = next((known for known in ACTIONS if known == words[0]), None)
+    if action is None or len(words) > 2:
+        return f"Say /recovery, or /recovery {'|'.join(ACTIONS)} and an ID."
+    attempt = _meant(owner, words[1] if len(words) == 2 else None)
+    if isinstance(attempt, str):
+        return attempt
+    latest = attempt.inspection if inspected(attempt, owner.epoch) else None
+    wanted = Wanted(attempt.attempt_id, action)
+    try:
+        if action == "inspect" or latest is None:
+            refuse_beforehand(owner, wanted)
+            return await _look(owner, wanted)
+        await resolve(owner, attrs.evolve(wanted, inspection_id=latest.inspection_id))
+    except Refused as refused:
+        return _refusal(refused)
+    return f"{attempt.title}: {DONE[action]}"
+
+
+async def _look(owner: Owner, wanted: Wanted) -> str:
+    looked = await resolve(owner, attrs.evolve(wanted, action="inspect"))
+    assert looked.inspection is not None
+    again = "" if wanted.action == "inspect" else f"\nSay /recovery {wanted.action} again to act on this."
+    return f"{looked.inspection.text}{again}"
+
+
+def _refusal(refused: Refused) -> str:
+    found = refused.more.get("inspection")
+    finding = f" {found['text']}" if isinstance(found, dict) else ""
+    return f"Not done: {refused.message}{finding}"
+
+
+def _meant(owner: Owner, given: str | None) -> Attempt | str:
+    """The one attempt that is meant, or a sentence."""
+    snapshot = owner.snapshot()
+    known = {view.attempt_id for view in (*snapshot.calls, *snapshot.settled)}
+    if not known:
+        return "Nothing is uncertain."
+    if given is None:
+        if len(known) > 1:
+            return f"There are {len(known)}; name one.\n{_list(owner)}"
+        found = list(known)
+    elif len(given) < id_digits_min:
+        return f"Give at least {id_digits_min} digits of the ID."
+    else:
+        found = [attempt_id for attempt_id in known if attempt_id.startswith(given.lower())]
+    if len(found) != 1:
+        return f"{'No' if not found else 'More than one'} uncertain effect begins with that ID.\n{_list(owner)}"
+    return owner.ledger.attempts[found[0]]
+
+
 def _list(owner: Owner) -> str:
-    lines = []
-    for number, uncertain in enumerate(owner.snapshot().calls, 1):
-        check = uncertain.check or "no check"
-        actions = ", ".join(uncertain.actions)
-        lines.append(f"{number}. {uncertain.attempt_id[:8]} {uncertain.title}: {check} ({actions})")
-    return "\n".join(lines)
+    snapshot = owner.snapshot()
+    views = (*snapshot.calls, *snapshot.settled)
+    if not views:
+        return "Nothing is uncertain."
+    return "\n".join(
+        f"{number}. {view.attempt_id[:8]} {view.title}: {view.settled or view.check or 'no check'}"
+        f" ({', '.join(view.actions)})"
+        for number, view in enumerate(views, 1)
+    )
 
 
 def _word(text: str) -> str:

@@ -195,6 +195,7 @@ async def _finish(owner: Owner, turn: RunningTurn, reason: EndReason) -> None:
     owner.turn = None
     owner.tell(turn.turn_id, TurnEnded(reason, show.changed_in_turn(owner.ledger, turn.turn_id)))
     owner.tell_changes()
+    await owner.keep_summary()
 
 
 def _usage(turn: RunningTurn, usage: UsagePart | None) -> Usage:

@@ -1,0 +1,234 @@
+"""The doubt at the file: diagnostics, code actions, lenses, for any LSP client (row A8, wire.md "Standard parts").
+
+One mark for each path of an unresolved effect (`uncertain-write`), or of one settled by a check and still shown
+(`checked-write`). A mark stands on the first line in which the file differs from what was intended. Code actions and
+lenses carry what was shown, so that the server can refuse what is no longer so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import attrs
+from lsprotocol import types
+
+from steadyhand.core.ledger import Attempt
+from steadyhand.core.snapshot import shown_settled, uncertain_view
+from steadyhand.core.uri import path_of, quoted, uri_of
+from steadyhand.core.views import Action, Uncertain
+from steadyhand.core.words import check_sentence
+from steadyhand.edge.positions import width
+from steadyhand.edge.server import Server
+from steadyhand.session.house import House
+from steadyhand.session.owner import Owner
+from steadyhand.session.texts import first_difference, texts
+from steadyhand.tools.place import display
+
+SOURCE = "steadyhand"
+TITLES: dict[Action, str] = {
+    "inspect": "Steadyhand: Inspect",
+    "confirm": "Steadyhand: Confirm",
+    "reject": "Steadyhand: Reject (do not repeat; stays uncertain)",
+    "waive": "Steadyhand: Continue without knowing",
+    "restore": "Steadyhand: Restore",
+    "retry": "Steadyhand: Retry",
+}
+
+
+@attrs.frozen
+class Mark:
+    """One path of one effect, as it is shown."""
+
+    uri: str
+    line: int
+    width: int  # of the line, in the client's units
+    uncertain: Uncertain
+    epoch: str | None
+    revision: str
+
+    @property
+    def range(self) -> types.Range:
+        return types.Range(types.Position(self.line, 0), types.Position(self.line, self.width))
+
+    @property
+    def settled(self) -> bool:
+        return self.uncertain.state == "settled"
+
+
+class Marks:
+    """Publishes what changed, one session at a time; `house` is None before `initialize`."""
+
+    def __init__(self, server: Server, house: Callable[[], House | None]) -> None:
+        self._server = server
+        self._house = house
+        self._by_session: dict[str, tuple[Mark, ...]] = {}
+        self._stale: set[str] = set()
+        self._working = anyio.Lock()
+        server.on_lsp(types.TEXT_DOCUMENT_CODE_ACTION, self.code_actions)
+        server.on_lsp(types.TEXT_DOCUMENT_CODE_LENS, self.lenses)
+        server.on_lsp(types.TEXT_DOCUMENT_DID_SAVE, self.saved)
+
+    def refresh(self, session_id: str) -> None:
+        """Something about the session's effects changed."""
+        self._stale.add(session_id)
+        self._server.start(self._catch_up, "showing uncertain effects")
+
+    async def saved(self, params: types.DidSaveTextDocumentParams) -> None:
+        """The place of a mark moves with the text."""
+        for session_id, marks in self._by_session.items():
+            if any(mark.uri == params.text_document.uri for mark in marks):
+                self.refresh(session_id)
+
+    async def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        only = params.context.only
+        if only is not None and not any(_covers(kind) for kind in only):
+            return []
+        named = {_attempt_of(found) for found in params.context.diagnostics}
+        marks = [
+            mark
+            for mark in self._at(params.text_document.uri)
+            if _meets(mark.range, params.range) or mark.uncertain.attempt_id in named
+        ]
+        return [
+            types.CodeAction(
+                title=TITLES[action],
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=(_diagnostic(mark),),
+                command=_command(mark, action),
+            )
+            for mark in marks
+            for action in mark.uncertain.actions
+        ]
+
+    async def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
+        return [
+            types.CodeLens(range=mark.range, command=_command(mark, action))
+            for mark in self._at(params.text_document.uri)
+            for action in mark.uncertain.actions
+        ]
+
+    def _at(self, uri: str) -> list[Mark]:
+        path = path_of(uri)
+        return [
+            mark
+            for marks in self._by_session.values()
+            for mark in marks
+            if mark.uri == uri or (path is not None and path_of(mark.uri) == path)
+        ]
+
+    async def _catch_up(self) -> None:
+        async with self._working:
+            touched: set[str] = set()
+            while self._stale:
+                session_id = self._stale.pop()
+                before = self._by_session.get(session_id, ())
+                after = await self._marks_of(session_id)
+                self._by_session[session_id] = after
+                if before != after:
+                    touched |= {mark.uri for mark in (*before, *after)}
+            for uri in sorted(touched):
+                found = tuple(
+                    _diagnostic(mark) for marks in self._by_session.values() for mark in marks if mark.uri == uri
+                )
+                self._server.notify(
+                    types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS,
+                    types.PublishDiagnosticsParams(uri=uri, diagnostics=found),
+                )
+            await self._refresh_lenses()
+
+    async def _marks_of(self, session_id: str) -> tuple[Mark, ...]:
+        house = self._house()
+        owner = house.owners.get(session_id) if house is not None else None
+        if owner is None:
+            return ()
+        return await owner.world.in_thread(marks_of, owner, self._server.client.encoding)
+
+    async def _refresh_lenses(self) -> None:
+        workspace = self._server.client.capabilities.workspace
+        if workspace is not None and workspace.code_lens is not None and workspace.code_lens.refresh_support:
+            await self._server.ask_aside(types.WORKSPACE_CODE_LENS_REFRESH, None)
+
+
+def marks_of(owner: Owner, encoding: str) -> tuple[Mark, ...]:
+    """Every mark of a session; blocks (it reads the files for the place of each)."""
+    stand, ledger = owner.stand(), owner.ledger
+    revision = owner.snapshot().revision
+    found: list[Mark] = []
+    for attempt in list(ledger.attempts.values()):
+        checked = attempt.stage == "checked" and shown_settled(attempt, ledger, stand)
+        if not attempt.uncertain and not checked:
+            continue
+        view = uncertain_view(attempt, ledger, stand)
+        for path, line, text in _places(owner, attempt):
+            found.append(Mark(_uri(owner, path), line, width(text, encoding), view, owner.epoch, revision))
+    return tuple(found)
+
+
+def _places(owner: Owner, attempt: Attempt) -> list[tuple[str, int, str]]:
+    """(absolute path, line, text of the line) for each path of a file effect."""
+    if attempt.started is None or not attempt.started.evidence:
+        return [(path, 0, "") for path in attempt.scope.paths]
+    places: list[tuple[str, int, str]] = []
+    for evidence in attempt.started.evidence:
+        line, text = first_difference(texts(owner.ground, owner.ledger, attempt, evidence))
+        places.append((evidence.resolved, line, text))
+    return places
+
+
+def _uri(owner: Owner, path: str) -> str:
+    """The URI as the client spells its folder, so that it is the one of the open document."""
+    shown = display(owner.ground.root, path)
+    if owner.workspace is None or shown.startswith("/"):
+        return uri_of(path)
+    return f"{owner.workspace.rstrip('/')}/{quoted(shown)}"
+
+
+def _diagnostic(mark: Mark) -> types.Diagnostic:
+    uncertain = mark.uncertain
+    if mark.settled:
+        done = "is there" if uncertain.settled == "checked_present" else "is not there"
+        text = f"After a restart it was checked: what “{uncertain.title}” intended {done} now."
+    else:
+        rejected = " You rejected a repeat." if uncertain.state == "rejected" else ""
+        text = f"It is uncertain whether “{uncertain.title}” happened. {check_sentence(uncertain.check)}{rejected}"
+    return types.Diagnostic(
+        range=mark.range,
+        message=text,
+        severity=types.DiagnosticSeverity.Information if mark.settled else types.DiagnosticSeverity.Warning,
+        code="checked-write" if mark.settled else "uncertain-write",
+        source=SOURCE,
+        data={"sessionId": uncertain.session_id, "attemptId": uncertain.attempt_id},
+    )
+
+
+def _command(mark: Mark, action: Action) -> types.Command:
+    uncertain = mark.uncertain
+    shown: dict[str, object] = {"sessionId": uncertain.session_id, "attemptId": uncertain.attempt_id}
+    if mark.epoch is not None:
+        shown["runtimeEpoch"] = mark.epoch
+    shown["revision"] = mark.revision
+    if uncertain.inspection is not None and action != "inspect":
+        shown["inspectionId"] = uncertain.inspection.inspection_id
+    return types.Command(title=TITLES[action], command=f"steadyhand.recovery.{action}", arguments=(shown,))
+
+
+def _covers(kind: str) -> bool:
+    """Whether asking for this kind asks for quick fixes; kinds are hierarchical."""
+    return kind in ("", types.CodeActionKind.QuickFix)
+
+
+def _meets(first: types.Range, second: types.Range) -> bool:
+    return _key(first.start) <= _key(second.end) and _key(second.start) <= _key(first.end)
+
+
+def _key(position: types.Position) -> tuple[int, int]:
+    return position.line, position.character
+
+
+def _attempt_of(found: types.Diagnostic) -> str | None:
+    data = found.data
+    if found.source != SOURCE or not isinstance(data, dict):
+        return None
+    attempt_id = data.get("attemptId")
+    return attempt_id if isinstance(attempt_id, str) else None

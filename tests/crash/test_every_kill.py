@@ -1,0 +1,271 @@
+"""The process is killed at every durable operation of a turn, before, after and halfway, and opened again.
+
+A life runs in a fork of its own and dies by SIGKILL at the n-th operation of its disk; n goes from 1 until a life gets
+through unharmed. The kills inside recovery, in the middle of a command, and while the person is being asked are the
+same with another life. What must hold stands in tests/crash/promises.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import attrs
+import pytest
+
+from steadyhand.adapters.disk import system_disk
+from steadyhand.core.ledger import Ledger
+from steadyhand.core.questions import Answer, PermissionQuestion
+from steadyhand.core.recovery import SettleSetting
+from tests.crash.promises import (
+    AFTER,
+    COMMAND,
+    COUNTER,
+    NOTES,
+    PROMPT,
+    SESSION,
+    Left,
+    Opened,
+    keeps_promises,
+    lay_out,
+    lives_after,
+    lives_without,
+    opened,
+    tell_story,
+)
+from tests.support.disks import CountingDisk, KillingDisk, Operation, When
+from tests.support.systems import linux_only
+from tests.support.turns import Died, Place, ScriptedEditor, forked, rig
+
+pytestmark = [linux_only, pytest.mark.timeout(240)]
+
+T = TypeVar("T")
+memory_disk = Path("/dev/shm")
+operations_min = 50
+"""So many durable operations a story has at least; fewer would mean that not all were killed."""
+recovery_points_min = 100
+
+
+@attrs.frozen
+class Point:
+    """One place to die."""
+
+    number: int
+    when: When
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"killed {self.when} operation {self.number}: {self.what}"
+
+
+@pytest.fixture
+def in_memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system in memory, where there is one."""
+    if not memory_disk.is_dir():
+        yield tmp_path
+        return
+    made = Path(tempfile.mkdtemp(prefix="steadyhand-", dir=memory_disk))
+    yield made
+    shutil.rmtree(made)
+
+
+def tell(place: Place, point: Point | None) -> Died[tuple[str, list[Operation]]]:
+    """The story, killed at a point; how it ended, and every durable operation."""
+
+    async def life() -> tuple[str, list[Operation]]:
+        counting = CountingDisk(system_disk())
+        disk = counting if point is None else KillingDisk(counting, point.number, point.when)
+        async with rig(place, disk=disk) as house:
+            return await tell_story(house), list(counting.operations)
+
+    return forked(life)
+
+
+def whole_story(folder: Path) -> list[Operation]:
+    """Every durable operation of the story; it ends well and does each thing once."""
+    place = lay_out(Place.under(folder / "unharmed"))
+    died = tell(place, None)
+    assert died.value is not None
+    reason, operations = died.value
+    assert reason == "done"
+    assert place.files() == {**NOTES, **AFTER}
+    return operations
+
+
+def variants(number: int, operation: Operation | None) -> list[Point]:
+    whens: list[When] = ["before", "after", "half"] if operation and operation.verb == "write" else ["before", "after"]
+    return [Point(number, when, str(operation)) for when in whens]
+
+
+@pytest.mark.parametrize("settle", ["checked", "ask"])
+def test_a_turn_killed_at_every_operation_in_memory(in_memory: Path, settle: SettleSetting) -> None:
+    """Nothing happens twice, nothing that may have run is called not run, every file is old or new, what can be
+    checked is settled (or stays, with `ask`), nothing is left behind, opening again writes nothing, and the work
+    goes on; the resent prompt runs only if it was never durable.
+
+    Rows J2, J3, J4, J8, C1-C4, C7, C8, D1, W2, W9, B3, T1; [I1] [I3] [I4] [I5] [I9] [I16]; cases 20, 61.
+    """
+    _killed_everywhere(in_memory, settle)
+
+
+def test_a_turn_killed_at_every_operation_on_disk(tmp_path: Path) -> None:
+    """The same where files really lie (rows J4, C1, C2; [I1])."""
+    _killed_everywhere(tmp_path, "checked")
+
+
+def _killed_everywhere(folder: Path, settle: SettleSetting) -> None:
+    operations = whole_story(folder)
+    assert len(operations) >= operations_min
+    points = 0
+    for number in itertools.count(1):
+        through = number > len(operations)
+        for point in variants(number, None if through else operations[number - 1]):
+            place = lay_out(Place.under(folder / f"{number}-{point.when}"))
+            died = tell(place, point)
+            if through:
+                assert died.value is not None and died.value[0] == "done"
+                assert points > 2 * operations_min
+                return
+            assert died.signal == signal.SIGKILL, point
+            after_this_death(place, Left.of(place), str(point), settle)
+            points += 1
+            shutil.rmtree(place.base)
+
+
+def after_this_death(
+    place: Place, left: Left, point: str, settle: SettleSetting = "checked", life: int = 2
+) -> None:
+    try:
+        if not left.records:
+            assert forked(lambda: lives_without(place)).value == {**NOTES, **AFTER}
+            return
+        later = forked(lambda: lives_after(place, settle, life)).value
+        assert later is not None
+        keeps_promises(left, later, settle)
+    except AssertionError as broken:
+        raise AssertionError(f"{point}\n{broken}") from broken
+
+
+EDIT = "edited.txt"
+DEATHS: dict[str, tuple[str, int, When]] = {
+    "while the prompt is written": ('write {journal} "user"', 1, "half"),
+    "started, and nothing done": ('write {journal} "started"', 3, "after"),
+    "a temporary file, empty": (f"create .{EDIT}.", 1, "after"),
+    "a temporary file, half written": (f"write .{EDIT}.", 1, "half"),
+    "replaced, the old content beside it": (f"exchange .{EDIT}.", 1, "after"),
+    "replaced, its result torn": ('write {journal} "result"', 3, "half"),
+    "a command was about to run": ('write {journal} "started"', 4, "after"),
+    "a command has run, its result torn": ('write {journal} "result"', 4, "half"),
+}
+"""How it looked on disk → the operation to die at: words its name has in this order, the how-manieth of them."""
+
+
+def operation_of(operations: list[Operation], words: str, turn: int, when: When) -> Point:
+    wanted = words.format(journal="journal.jsonl").split()
+    found = [operation for operation in operations if _stands_in(wanted, str(operation))]
+    assert len(found) >= turn, f"the story has no such operation: {words}"
+    return Point(found[turn - 1].number, when, str(found[turn - 1]))
+
+
+def _stands_in(words: list[str], name: str) -> bool:
+    at = 0
+    for word in words:
+        at = name.find(word, at) + len(word)
+        if at < len(word):
+            return False
+    return True
+
+
+def test_recovery_killed_at_every_operation_says_the_same(in_memory: Path) -> None:
+    """A second death, at each operation of the opening after the first: what must hold holds as if it had not been
+    (rows C4, B3, W9, J8; [I5] [I4])."""
+    operations = whole_story(in_memory)
+    points = 0
+    for story, death in DEATHS.items():
+        place = lay_out(Place.under(in_memory / f"death-{points}"))
+        assert tell(place, operation_of(operations, *death)).signal == signal.SIGKILL
+        left, copy = Left.of(place), place.keep("left")
+        opening = _opening(place, None)
+        assert opening.value is not None
+        for operation in opening.value:
+            for point in variants(operation.number, operation):
+                place.put_back(copy)
+                assert _opening(place, point).signal == signal.SIGKILL
+                after_this_death(place, left, f"{story}; then, while opening, {point}", life=3)
+                points += 1
+    assert points > recovery_points_min
+
+
+def _opening(place: Place, point: Point | None) -> Died[list[Operation]]:
+    """The life after a death, killed at a point; every durable operation of the opening."""
+
+    async def life() -> list[Operation]:
+        counting = CountingDisk(system_disk())
+        disk = counting if point is None else KillingDisk(counting, point.number, point.when)
+        async with rig(place, life=2, disk=disk) as house:
+            await house.open(SESSION)
+        return list(counting.operations)
+
+    return forked(life)
+
+
+def test_killed_while_the_person_is_asked_it_did_not_run(in_memory: Path) -> None:
+    """The question comes before the start: the call is not run, and may be proposed and allowed anew, as another
+    attempt (rows C1, C5; case 83)."""
+    place = lay_out(Place.under(in_memory / "asked"))
+
+    def die(_: PermissionQuestion) -> Answer | None:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("the process outlived its SIGKILL")
+
+    async def asked() -> None:
+        async with rig(place, mode="ask", editor=ScriptedEditor(permission=die)) as house:
+            await house.say(await house.create(), 'write old.txt with "changed\\n"', PROMPT)
+
+    async def allowed() -> tuple[Opened, str, Ledger]:
+        async with rig(place, life=2, mode="ask") as house:
+            first = await opened(house)
+            ended = await house.say(SESSION, 'write old.txt with "changed\\n"', "prompt-2")
+            return first, ended.reason, house.ledger(SESSION)
+
+    assert forked(asked).signal == signal.SIGKILL
+    assert Left.of(place).having("started") == set() and place.files()["old.txt"] == "old\n"
+    first, reason, ledger = value_of(forked(allowed))
+    assert list(first.states.values()) == ["notRun"] and first.snapshot.calls == ()
+    assert reason == "done" and place.files()["old.txt"] == "changed\n"
+    assert [attempt.result.outcome for attempt in ledger.attempts.values() if attempt.result] == [
+        "interrupted_before_execution",
+        "returned",
+    ]
+
+
+def test_killed_in_the_middle_of_a_command_it_is_unknown(in_memory: Path) -> None:
+    """The command has done its work and ends the server: unknown, uncertain, and never run again (rows C2, C3, F4;
+    [I3])."""
+    place = lay_out(Place.under(in_memory / "command"))
+    prompt = f"run {COMMAND}; kill -KILL $PPID"
+
+    async def ended_by_it() -> str:
+        async with rig(place) as house:
+            return (await house.say(await house.create(), prompt, PROMPT)).reason
+
+    assert forked(ended_by_it).signal == signal.SIGKILL
+    left = Left.of(place)
+    assert left.files[COUNTER] == AFTER[COUNTER] and left.having("result") == set()
+    later = value_of(forked(lambda: lives_after(place, prompt=prompt)))
+    (attempt,) = later.opened.ledger.attempts.values()
+    assert list(later.opened.states.values()) == ["unknown"] and attempt.uncertain and attempt.check is None
+    assert [uncertain.title for uncertain in later.opened.snapshot.calls] == [attempt.title]
+    assert later.journals == [later.opened.journal] * 2
+    assert later.resent is None and later.last_files[COUNTER] == AFTER[COUNTER]
+
+
+def value_of(died: Died[T]) -> T:
+    assert died.signal is None and died.value is not None
+    return died.value
