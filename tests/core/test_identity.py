@@ -61,7 +61,9 @@ def test_the_canonical_text_says_the_same(value: dict[str, object]) -> None:
 
 
 @given(objects, st.booleans(), st.sampled_from([None, 1, "\t"]), st.randoms())
-def test_how_it_is_written_does_not_count(value: dict[str, object], escaped: bool, indent: object, random: object) -> None:
+def test_how_it_is_written_does_not_count(
+    value: dict[str, object], escaped: bool, indent: object, random: object
+) -> None:
     """N1: order of keys, blanks and escapes make no other intention."""
     keys = list(value)
     random.shuffle(keys)  # type: ignore[attr-defined]  # hypothesis gives a random.Random

@@ -246,7 +246,14 @@ def test_a_message_that_stands_twice_is_said_once() -> None:
 
 # An unacknowledged tail (J6).
 
-TAIL: list[Record] = [*asked("one"), intends("one"), allows("one", "session"), starts("one"), ends("one"), replies("one")]
+TAIL: list[Record] = [
+    *asked("one"),
+    intends("one"),
+    allows("one", "session"),
+    starts("one"),
+    ends("one"),
+    replies("one"),
+]
 
 
 @pytest.mark.parametrize("told_by", ["a damage record", "the one who opens"])
@@ -383,7 +390,9 @@ def test_scope_and_key_stand_with_the_attempt() -> None:
 
 def test_a_verdict_without_an_attempt_is_one_of_unknown_origin() -> None:
     """J9, C3: a proposed call that damage may have hidden holds back everything."""
-    ledger = folded([*asked("one"), Result(ident("new"), ident("one"), ident("turn"), "unknown_after_restart", by="recovery")])
+    ledger = folded(
+        [*asked("one"), Result(ident("new"), ident("one"), ident("turn"), "unknown_after_restart", by="recovery")]
+    )
     assert [attempt.scope for attempt in ledger.uncertain()] == [EVERYTHING]
 
 

@@ -87,9 +87,7 @@ def test_each_row_settles_something() -> None:
 PROOF: dict[Check, Settled] = {"satisfied": "checked_present", "unchanged": "checked_absent"}
 
 
-@pytest.mark.parametrize(
-    ("check", "gone", "durable", "setting"), list(itertools.product(CHECKS, BOTH, BOTH, SETTINGS))
-)
+@pytest.mark.parametrize(("check", "gone", "durable", "setting"), list(itertools.product(CHECKS, BOTH, BOTH, SETTINGS)))
 def test_what_settles_itself(check: Check | None, gone: bool, durable: bool, setting: SettleSetting) -> None:
     """B3: only a clear check, with the executor gone and what was seen made durable, and not under `ask`."""
     proved = gone and durable and setting == "checked" and check in ("satisfied", "unchanged")

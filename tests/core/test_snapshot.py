@@ -58,7 +58,13 @@ def of(records: list[Record], stand: Stand = STAND) -> Snapshot:
 
 def test_it_shows_what_is_uncertain() -> None:
     """A1, C2: what ran, was refused or is settled elsewhere stands in no list of uncertain ones."""
-    records = [*doubt("one", "two"), proposes("turn", "done"), *ran("done"), intends("denied"), ends("denied", "refused")]
+    records = [
+        *doubt("one", "two"),
+        proposes("turn", "done"),
+        *ran("done"),
+        intends("denied"),
+        ends("denied", "refused"),
+    ]
     seen = of(records)
     assert [call.attempt_id for call in seen.calls] == [attempt_id("one"), attempt_id("two")]
     assert seen.settled == ()
@@ -176,5 +182,9 @@ def test_an_empty_session_has_an_empty_snapshot() -> None:
 
 def test_a_name_that_is_not_utf_8_has_a_revision() -> None:
     """A1: a path as the system gives it may hold bytes that are no text."""
-    records = [proposes("turn", "odd"), intends("odd", scope=Scope(("/home/me/project/\udcff",))), ends("odd", "unknown")]
+    records = [
+        proposes("turn", "odd"),
+        intends("odd", scope=Scope(("/home/me/project/\udcff",))),
+        ends("odd", "unknown"),
+    ]
     assert len(of([*doubt("one"), *records]).revision) == 64

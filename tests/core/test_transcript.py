@@ -12,7 +12,6 @@ from steadyhand.core.model import AskedCall, AssistantMessage, OutMessage, Reply
 from steadyhand.core.record import (
     Assistant,
     Outcome,
-    Permission,
     Proposed,
     Record,
     Result,
@@ -181,7 +180,11 @@ def test_a_later_settlement_changes_no_words() -> None:
     records += [verdict("one", "unknown_after_restart")]
     records += missing_replies(said(records))
     before = going_out(said(records))
-    records += [Settlement(attempt_id("one"), ident("one"), "waived", "user"), notice("it was waived"), prompt("next", "on")]
+    records += [
+        Settlement(attempt_id("one"), ident("one"), "waived", "user"),
+        notice("it was waived"),
+        prompt("next", "on"),
+    ]
     after = going_out(said(records))
     assert after[: len(before)] == before
     assert shape(after[len(before) :]) == ["[Notice] it was waived", "on"]
@@ -210,10 +213,17 @@ def steps() -> st.SearchStrategy[list[Step]]:
             "write": [proposes(turn, one, text=" "), *ran(one, turn)],
             "read": [proposes(turn, f"look {at}"), *looked(f"look {at}", turn, text="")],
             "two": [proposes(turn, one, two), *ran(two, turn), *ran(one, turn)],
-            "refused": [proposes(turn, one, tool="re\0ad", arguments="{"), replies(one, "refused", turn=turn, admitted=False)],
+            "refused": [
+                proposes(turn, one, tool="re\0ad", arguments="{"),
+                replies(one, "refused", turn=turn, admitted=False),
+            ],
             "lost": [proposes(turn, one), intends(one, turn), starts(one), verdict(one, "unknown_after_restart", turn)],
             "notice": [notice(f"notice {at}")],
-            "other": [Title(f"title {at}", "auto"), Usage(ident(turn), True, 1, 2), prompt(turn, "/help", command=True)],
+            "other": [
+                Title(f"title {at}", "auto"),
+                Usage(ident(turn), True, 1, 2),
+                prompt(turn, "/help", command=True),
+            ],
         }
         return Step(tuple(made[kind]))
 
@@ -348,7 +358,10 @@ def reply(call_id: str, text: str = "x") -> ReplyMessage:
         ([AssistantMessage("\n")], "an empty assistant message"),
         ([AssistantMessage(" ", ASK.calls), reply(ONE)], "a blank text beside calls"),
         ([ASK, reply(ONE), ASK, reply(ONE)], "a call id that is not ours or stands twice"),
-        ([AssistantMessage("", (AskedCall("c1", "a", "{}"),)), reply("c1")], "a call id that is not ours or stands twice"),
+        (
+            [AssistantMessage("", (AskedCall("c1", "a", "{}"),)), reply("c1")],
+            "a call id that is not ours or stands twice",
+        ),
         ([AssistantMessage("", (AskedCall(ONE, "a\0", "{}"),)), reply(ONE)], "a tool name no provider accepts"),
         ([AssistantMessage("", (AskedCall(ONE, "a", "{"),)), reply(ONE)], "arguments that are no JSON object"),
     ],

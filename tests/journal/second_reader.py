@@ -1,7 +1,6 @@
 """A second reader of journals, written from docs/journal-format.md alone; it shares no code with the server.
 
-It proves that the page is enough. It does not know which members a kind must have, so a record whose checksum is
-right and whose members do not fit is readable here.
+It proves that the page is enough. Which members a kind must have is not looked at here.
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ from steadyhand.journal.codec import Unreadable, decode, encode
 from steadyhand.journal.format import read_journal
 from tests.support.journals import journal
 
-scopes = st.one_of(st.lists(st.text(max_size=5)).map(lambda paths: Scope(tuple(paths))), st.just(Scope(everything=True)))
+scopes = st.one_of(
+    st.lists(st.text(max_size=5)).map(lambda paths: Scope(tuple(paths))), st.just(Scope(everything=True))
+)
 st.register_type_strategy(Scope, scopes)
 
 
@@ -101,7 +103,10 @@ def test_names_on_disk() -> None:
     """wire.md: camelCase, `from` of a move, a scope as an object."""
     change = FileChange("b", "moved", from_="a")
     result = encode(Result("a", "c", "t", "returned", files=(change,), exit_code=0))
-    assert result["files"] in ([{"path": "b", "change": "moved", "from": "a"}], ({"path": "b", "change": "moved", "from": "a"},))
+    assert result["files"] in (
+        [{"path": "b", "change": "moved", "from": "a"}],
+        ({"path": "b", "change": "moved", "from": "a"},),
+    )
     assert result["exitCode"] == 0
     intent = encode(Intent("a", "c", "t", "x", "x", "opaque", "d", Scope(everything=True), "k", 0))
     assert intent["scope"] == {"everything": True}
@@ -180,7 +185,9 @@ def test_unknown_members_and_kinds_are_passed_over() -> None:
     """X1: what a later version adds is not read and not in the way, inside nested objects too."""
     assert decode("cancel", {"turnId": "t", "why": {"x": 1}}) == Cancel("t")
     assert decode("rewind", {"turnId": "t"}) == Unknown("rewind")
-    nested = decode("session", {"sessionId": "s", "mode": "ask", "model": {"provider": "p", "name": "n", "x": 1}, "createdBy": "1"})
+    nested = decode(
+        "session", {"sessionId": "s", "mode": "ask", "model": {"provider": "p", "name": "n", "x": 1}, "createdBy": "1"}
+    )
     assert isinstance(nested, Session)
 
 

@@ -102,7 +102,9 @@ def test_an_empty_journal_is_empty() -> None:
     assert (loaded.records, loaded.damaged, loaded.tail, loaded.next_seq) == ((), 0, "clean", 1)
 
 
-@pytest.mark.parametrize("text", ["a\u2028b\u2029c", "half \ud83d of a pair", "\0\x01\x7f", "\r\n", "é😀", "\ufeff", "\x85"])
+@pytest.mark.parametrize(
+    "text", ["a\u2028b\u2029c", "half \ud83d of a pair", "\0\x01\x7f", "\r\n", "é😀", "\ufeff", "\x85"]
+)
 def test_no_character_ends_a_line(text: str) -> None:
     """J1: one record, one line; only the line end ends it, and every text is read back as it was."""
     content = journal([prompt("turn", text), ModeSet("ask")])

@@ -10,7 +10,7 @@ from lsprotocol import types
 from steadyhand.edge.client import PositionEncoding
 from steadyhand.edge.documents import Document, Documents, Unopened, apply
 from steadyhand.edge.positions import line_end, offset_at, position_at
-from steadyhand.edge.uris import path_of, uri_of
+from steadyhand.session.uris import path_of, uri_of
 
 ENCODINGS: tuple[PositionEncoding, ...] = ("utf-8", "utf-16", "utf-32")
 PIECES = st.sampled_from(["a", "b ", "\n", "\r\n", "\r", "\u2028", "\x0b", "\x85", "é", "ज", "\U0001f600", "\t"])

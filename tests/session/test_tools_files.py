@@ -429,6 +429,17 @@ def test_what_cannot_be_read_or_synced_is_not_told(yard: Yard) -> None:
     assert not make_durable(yard.ground(failing("sync_folder")), (evidence,))
 
 
+def test_what_changes_while_it_is_read_is_not_told(yard: Yard) -> None:
+    """W2: a mixture of two contents is neither, and no verdict rests on it."""
+    evidence = evidence_of(yard)
+
+    def written(count: int, name: str) -> None:
+        if name == "read_piece":
+            yard.write("d/f", b"longer than it was")
+
+    assert check(yard.ground(between(written)), (evidence,))[0].check == "unknown"
+
+
 def test_what_was_written_outside_is_not_told(yard: Yard) -> None:
     """W2: outside the workspace the check answers unknown."""
     (evidence,) = gathered(planned(WRITE, yard.ground(), path="../out/f", content="x"))

@@ -25,7 +25,7 @@ from steadyhand.tools.check import check, clear_temporary, make_durable
 from steadyhand.tools.edit_file import EditFile
 from steadyhand.tools.tool import Done
 from steadyhand.tools.write_file import WriteFile
-from tests.support.disks import FaultDisk, Operation, WatchedDisk
+from tests.support.disks import CountingDisk, FaultDisk, Operation, WatchedDisk
 from tests.support.ground import Yard, arguments, between, gathered, planned, running
 
 T = TypeVar("T")
@@ -383,6 +383,79 @@ def test_a_save_and_then_a_crash_leave_their_bytes(tmp_path: Path) -> None:
         if not crashed:
             break
     assert seen_kept, "no crash fell between the exchange and its end"
+
+
+def test_it_is_durable_before_it_is_the_file(tmp_path: Path) -> None:
+    """W9, J4: content and attributes, their sync, the exchange, the removal, the sync of the folder; in this order."""
+    for existed, verbs in (
+        (True, ["create", "write", "give_attributes", "sync", "exchange", "unlink", "sync_folder"]),
+        (False, ["make_folder", "sync_folder", "create", "write", "sync", "rename_new", "sync_folder"]),
+    ):
+        _, yard = next(yards(tmp_path / str(existed), existed))
+        disk = CountingDisk(system_disk())
+        outcome, _ = carry_out(yard, disk)
+        assert isinstance(outcome, Done)
+        assert [operation.verb for operation in disk.operations] == verbs
+
+
+def test_a_save_before_the_gate_never_leaves_its_name(tmp_path: Path) -> None:
+    """W9: what the last comparison finds changed is not even exchanged; so nothing is lost without exchange either."""
+    _, yard = next(yards(tmp_path, True))
+    names: list[str] = []
+
+    def slip(count: int, name: str) -> None:
+        names.append(name)
+        if name == "sync":
+            _renamed_over(yard.root / NAME)
+
+    outcome, _ = carry_out(yard, between(slip))
+    judged(yard, outcome)
+    assert isinstance(outcome, Done)
+    assert (outcome.outcome, outcome.reason) == ("failed", "changed")
+    assert not {"exchange", "rename"} & set(names)
+
+
+def test_a_save_into_the_displaced_file_is_put_back(tmp_path: Path) -> None:
+    """W9: an editor that has the old file open and writes once more after the comparison keeps its bytes."""
+    _, yard = next(yards(tmp_path, True))
+    names: list[str] = []
+
+    def slip(count: int, name: str) -> None:
+        names.append(name)
+        if "exchange" in names and name == "close" and names.count("exchange") == 1:
+            (left,) = yard.beside()
+            (yard.root / "d" / left).write_bytes(THEIRS)
+
+    outcome, _ = carry_out(yard, between(slip))
+    judged(yard, outcome)
+    assert now(yard) == THEIRS
+
+
+@pytest.mark.parametrize("as_link", [True, False])
+def test_a_folder_moved_away_at_any_operation_is_not_taken_for_its_path(tmp_path: Path, as_link: bool) -> None:
+    """W5, E3: another folder stands under the path; a change of the moved one is never told as one of the path."""
+    verdicts: set[str] = set()
+    for number, yard in yards(tmp_path, True):
+        names: list[str] = []
+
+        def swap(count: int, name: str, number: int = number, yard: Yard = yard, names: list[str] = names) -> None:
+            names.append(name)
+            if count == number:
+                (yard.root / "d").rename(yard.root / "moved")
+                if as_link:
+                    (yard.root / "d").symlink_to("moved")
+                else:
+                    yard.write(NAME, OLD)
+
+        outcome, _ = carry_out(yard, between(swap))
+        if isinstance(outcome, Done) and outcome.outcome != "unknown":
+            verdicts.add(outcome.outcome)
+            # Moved after the walk to the read back: then it was true when it was read.
+            late = "enter" not in names[number - 1 :]
+            assert now(yard) == (NEW if outcome.outcome == "returned" else OLD) or late
+        if len(names) < number:
+            break
+    assert verdicts == {"failed", "returned"}
 
 
 def test_where_names_cannot_be_exchanged_a_rename_replaces(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from steadyhand.core.model import AssistantMessage, CallProposed, Finish, ModelT
 from steadyhand.core.record import Assistant, Cancel, Ended, Result, Started, Supplied
 from steadyhand.core.record import Tool as Replied
 from steadyhand.core.transcript import validate
-from steadyhand.core.views import Began, CallChanged, ChangedFile, TextDelta, TurnEnded, UsageTold, Warned
+from steadyhand.core.views import Began, CallChanged, ChangedFile, TextDelta, TurnEnded, TurnEvent, UsageTold, Warned
 from steadyhand.session import prompts
 from steadyhand.tools.tool import Done, Running
 from tests.support.fakes import FakeProcesses, Script
@@ -23,6 +23,7 @@ from tests.support.scripted import (
     Park,
     ScriptedEditor,
     ScriptedTool,
+    Stage,
     assert_closed,
     asks,
     beside,
@@ -49,6 +50,10 @@ def history(model_messages: object) -> list[str]:
     assert isinstance(model_messages, tuple)
     names = {UserMessage: "user", AssistantMessage: "assistant"}
     return [m.state if isinstance(m, ReplyMessage) else names[type(m)] for m in model_messages]
+
+
+def ends_told(stage: Stage) -> list[TurnEvent]:
+    return [told for told in stage.numbered() if isinstance(told.event, TurnEnded)]
 
 
 # --- events and records -------------------------------------------------------------------------------------------
@@ -325,7 +330,7 @@ async def test_stopping_while_a_question_is_open(tmp_path: Path) -> None:
 
 async def test_a_start_that_waits_while_the_stop_is_recorded(tmp_path: Path) -> None:
     """Row G8, case 38: a call already past its permission may not write *started* behind the record of the stop."""
-    disk = GatedDisk(beside("make_folder", "/checkpoints"))
+    disk = GatedDisk(beside("make_folder", "checkpoints"))
     recording = GatedDisk(lambda op: "cancel" in op.kinds)
     recording.inner = disk
     async with staged(tmp_path, asks(write("a.txt", "new")), disk=recording) as stage:
@@ -409,15 +414,13 @@ async def test_a_turn_stopped_at_every_operation_of_its_disk(tmp_path: Path) -> 
             owner = await stage.session("auto")
             first = disk.count
             disk.matches = lambda op, at=first + number: op.number == at  # type: ignore[misc]  # a bound default
-            accepted = await stage.send(owner, "one")
             async with anyio.create_task_group() as tasks:
-                reached = tasks.start_soon(stage.ended, owner, accepted.turn_id)
-                await until(lambda: disk.reached.is_set() or not owner.live.runs(accepted.turn_id))
+                tasks.start_soon(stage.say, owner, "one")
+                await until(lambda: disk.reached.is_set() or bool(ends_told(stage)))
                 if disk.reached.is_set():
-                    tasks.start_soon(prompts.cancel, owner, accepted.turn_id)
+                    tasks.start_soon(prompts.cancel, owner, None)
                     await anyio.lowlevel.checkpoint()
                 disk.go.set()
-            del reached
             assert_closed(owner)
             a, _, b = states(owner) or ["notRun"] * 3
             assert stage.content("a.txt") == ("1" if a == "returned" else "0"), number

@@ -202,7 +202,7 @@ def _apply(content: str, edit: Edit) -> tuple[str, int] | EditRefused:
     starts = _starts(view.text, old, edit.all)
     if isinstance(starts, EditRefused):
         return starts
-    head, tail = _common_ends(old, new)
+    head, tail = _shared_ends(old, new)
     middle = new[head : len(new) - tail]
     pieces: list[str] = []
     done = 0
@@ -250,7 +250,7 @@ def _places(text: str, old: str, most: int) -> list[int]:
     return places
 
 
-def _common_ends(old: str, new: str) -> tuple[int, int]:
+def _shared_ends(old: str, new: str) -> tuple[int, int]:
     """Lengths of the common beginning and, after it, of the common end."""
     most = min(len(old), len(new))
     head = 0

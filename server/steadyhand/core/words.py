@@ -87,6 +87,7 @@ def not_started_reply(reason: str) -> str:
         "cut": "This call did not run: the answer that proposed it was cut off.",
         "length": "This call did not run: the answer that proposed it was cut at its length limit.",
         "bound": "This call did not run: the turn reached one of its bounds.",
+        "modelFailed": "This call did not run: the model failed before its answer was whole.",
         "journal": "This call did not run: the journal cannot be written, so nothing with an effect is started.",
     }.get(reason, f"This call did not run: {reason}.")
 

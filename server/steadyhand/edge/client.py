@@ -12,7 +12,7 @@ from typing import Literal
 import attrs
 from lsprotocol import types
 
-from steadyhand.edge.uris import path_of, uri_of
+from steadyhand.session.uris import path_of, uri_of
 
 PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
 

@@ -41,6 +41,8 @@ class Commands:
         if given.wait is False:
             self._server.start(lambda: self._show_answer(owner, accepted.turn_id), "showing an answer")
             return begun
+        if prompts.status(owner, client_message_id).state == "interrupted":  # by a crash: nobody will end it
+            return {**begun, "text": last_text(owner.ledger, accepted.turn_id)}
         try:
             ended = await owner.wait_ended(accepted.turn_id)
         except anyio.get_cancelled_exc_class():

@@ -14,7 +14,7 @@ from lsprotocol import types
 
 from steadyhand.edge.client import PositionEncoding
 from steadyhand.edge.positions import offset_at
-from steadyhand.edge.uris import clean, path_of
+from steadyhand.session.uris import clean, path_of
 
 Change = types.TextDocumentContentChangePartial | types.TextDocumentContentChangeWholeDocument
 

@@ -15,7 +15,7 @@ from lsprotocol import types
 
 from steadyhand.core.ledger import Attempt
 from steadyhand.core.snapshot import shown_settled, uncertain_view
-from steadyhand.core.uri import path_of, quoted, uri_of
+from steadyhand.session.uris import path_of, quoted, uri_of
 from steadyhand.core.views import Action, Uncertain
 from steadyhand.core.words import check_sentence
 from steadyhand.edge.positions import width

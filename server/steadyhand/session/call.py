@@ -7,6 +7,9 @@ the call with a reply and no start. What comes out of a body by exception is ans
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import anyio
 import attrs
 
@@ -22,6 +25,7 @@ from steadyhand.core.identity import (
 from steadyhand.core.ledger import Attempt, Call
 from steadyhand.core.questions import Option, PermissionQuestion
 from steadyhand.core.record import Evidence, FileChange, Grant, Intent, Outcome, Permission, Record, Result, Started, Tool
+from steadyhand.core.show import shown_arguments
 from steadyhand.core.words import (
     after_error_satisfied,
     after_error_unchanged,
@@ -36,6 +40,8 @@ from steadyhand.session.checking import look, recover
 from steadyhand.session.holding import clear_way
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
+
+T = TypeVar("T")
 
 same_call_max = 8
 """The call that would be the 8th same one of a turn is refused, and the turn ends (row G7)."""
@@ -72,24 +78,34 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
     if isinstance(arguments, BadArguments):
         return await refuse_unadmitted(owner, call, "bad_arguments", arguments.why)
     await _guard_loop(owner, turn, call, arguments)
-    planned = await owner.world.in_thread(tool.prepare, arguments, owner.ground)
+    planned = await _before_start(owner, tool.prepare, arguments, owner.ground)
     if isinstance(planned, Refusal):
         return await refuse_unadmitted(owner, call, planned.reason, planned.text)
     admitted = await _intend(owner, call, arguments, planned)
     if planned.effect == "reads":
         return await _read(owner, turn, admitted)
+    if not owner.works:  # nobody is asked about what cannot start (row J6)
+        return await close_unrun(owner, call, "journal")
     held = await clear_way(owner, turn, call, admitted.wanted, planned.title)
     if isinstance(held, Refusal):
         return await _refuse(owner, admitted, held, held=True)
     permitted = await _permitted(owner, turn, admitted)
     if isinstance(permitted, Refusal):
         return await _refuse(owner, admitted, permitted, held=held)
-    gathered = await owner.world.in_thread(planned.gather, admitted.attempt_id, permitted)
+    gathered = await _before_start(owner, planned.gather, admitted.attempt_id, permitted)
     if isinstance(gathered, Refusal):
         return await _refuse(owner, admitted, gathered, held=held)
-    if not await _start(owner, admitted, gathered, held):
+    if not await _start(owner, turn, admitted, gathered, held):
         return
     await _run_and_record(owner, turn, admitted, gathered.evidence)
+
+
+async def _before_start(owner: Owner, work: Callable[..., T | Refusal], *arguments: object) -> T | Refusal:
+    """Blocking work before the start; trouble with the disk there refuses this one call."""
+    try:
+        return await owner.world.in_thread(work, *arguments)
+    except OSError as error:
+        return Refusal("io_error", f"It could not be prepared: {_said(error)}.")
 
 
 async def close_unrun(owner: Owner, call: Call, reason: str) -> None:
@@ -158,8 +174,8 @@ async def _read(owner: Owner, turn: RunningTurn, admitted: Admitted) -> None:
 async def _read_body(owner: Owner, admitted: Admitted) -> Done:
     try:
         return await admitted.planned.run(_running(owner, None, admitted, ()))
-    except OSError as error:
-        return Done("failed", f"This read failed: {error.strerror or error}.", "io_error")
+    except Exception as error:  # a read changes nothing, so whatever it throws, this one call failed (row C7)
+        return Done("failed", f"This read failed: {_said(error)}.", "io_error" if isinstance(error, OSError) else "error")
 
 
 async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Preview | Refusal | None:
@@ -171,7 +187,7 @@ async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Pre
         admission = AskFirst("you confirmed this very call before, so it would happen again", lasting=False)
     if not isinstance(admission, AskFirst):
         return None
-    preview = await owner.world.in_thread(admitted.planned.preview)
+    preview = await _before_start(owner, admitted.planned.preview)
     if isinstance(preview, Refusal):
         return preview
     return await _ask(owner, turn, admitted, admission, preview)
@@ -184,7 +200,7 @@ async def _ask(
     call = admitted.call
     question = PermissionQuestion(
         ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,
-        tool=call.tool, title=admitted.planned.title, arguments=call.arguments,
+        tool=call.tool, title=admitted.planned.title, arguments=shown_arguments(call.arguments),
         text=f"{preview.text} Asked because {admission.why}.",
         options=(ONCE, SESSION, REJECT) if admission.lasting else (ONCE, REJECT), diff=preview.diff,
     )  # fmt: skip
@@ -208,14 +224,16 @@ async def _ask(
     return Refusal("denied", f"The user said no.{note} Do not try the same again; ask what they want instead.")
 
 
-async def _start(owner: Owner, admitted: Admitted, gathered: Gathered, held: bool) -> bool:
-    """Make *started* durable. If that fails, the body does not run and the call is `notRun` (row J4)."""
+async def _start(owner: Owner, turn: RunningTurn, admitted: Admitted, gathered: Gathered, held: bool) -> bool:
+    """Make *started* durable, unless the turn is stopping by now (row G8); if that fails, the body does not run and the
+    call is `notRun` (row J4)."""
     started = Started(
         admitted.attempt_id, admitted.call.call_id, gathered.evidence,
         admitted.attempt_id if admitted.wanted.effect == "opaque" else None, held,
     )  # fmt: skip
     try:
-        await owner.append([started], barrier=True)
+        if not await owner.append([started], barrier=True, unless=lambda: turn.stopping is not None):
+            await anyio.sleep_forever()  # the cancel comes as soon as the stop is recorded
     except (JournalBroken, TooLong) as broken:
         owner.show_unkept([], str(broken))
         await close_unrun(owner, admitted.call, "journal")

@@ -14,7 +14,7 @@ import attrs
 from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import Epoch, Record, Session, TitleSource
 from steadyhand.core.refusal import Refused
-from steadyhand.core.uri import path_of
+from steadyhand.session.uris import path_of
 from steadyhand.core.views import MessageView, QueuedView, ReadOnly, SessionView, Snapshot
 from steadyhand.journal.log import JournalBroken, load
 from steadyhand.ports import Folder
@@ -103,8 +103,10 @@ class House:
             if not await self.world.in_thread(shelf.exists, self.world, session_id):
                 raise Refused("unknownSession", "There is no such session.")
             return
+        owner.closing = True  # what is queued stays queued
         await self._end_turn(owner)
         owner.kept_open = False
+        owner.closing = False
         if not owner.ledger.uncertain():  # else it stays held, so that it still holds back what overlaps (row B1)
             await self._close(owner)
         owner.tell_changes()
@@ -127,7 +129,7 @@ class House:
         `kept_open` False: nobody asked for it; it is let go when nothing of it is uncertain (row A8)."""
         async with self._opening.setdefault(session_id, anyio.Lock()):
             owner = self.owners.get(session_id)
-            if owner is None or (anew and self._worth_reopening(owner)):
+            if owner is None or _is_free(owner) or (anew and self._worth_reopening(owner)):
                 owner = await self._open(session_id, owner)
                 owner.kept_open = kept_open
             owner.kept_open = owner.kept_open or kept_open
@@ -147,7 +149,7 @@ class House:
             raise Refused("unknownSession", "There is no such session.")
         unacknowledged = before.journal.unacknowledged if before is not None and before.journal is not None else None
         if before is not None:
-            await before.world.in_thread(before.release)
+            await before.let_go()
         folder = self.world.disk.open_folder(path)
         held, locks_hold = await self._wait_for_lock(folder, path)
         epoch = self.world.ids.new()
@@ -260,7 +262,7 @@ class House:
         await self._end_turn(owner)
         if self.owners.get(owner.session_id) is owner:
             del self.owners[owner.session_id]
-        await self.world.in_thread(owner.release)
+        await owner.let_go()
 
     async def _end_turn(self, owner: Owner) -> None:
         turn = owner.turn
@@ -303,3 +305,7 @@ class House:
 
         return await self.world.in_thread(resolve)
 
+
+def _is_free(owner: Owner) -> bool:
+    """Whether it was read-only for an owner who is gone: whatever is asked of it next takes it over (row J11)."""
+    return owner.journal is None and owner.read_only is None and not owner.closing

@@ -68,7 +68,7 @@ def open_owned(
 ) -> Opened:
     """Under the owner lock. Blocks. OSError only if the journal cannot be read at all."""
     loaded = load(world.disk, held.folder)
-    ledger = fold(loaded.records, loaded.breaks)
+    ledger = fold(loaded.records, loaded.breaks, unacknowledged)
     if loaded.newer:
         text = "This session was written by a newer version of Steadyhand. It is shown and not touched: update to go on."
         return Opened(ledger, None, ReadOnly("newer", text), loaded.damaged)

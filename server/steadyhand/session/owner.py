@@ -177,11 +177,16 @@ class Owner:
         turn = self.ledger.turns.get(turn_id)
         if turn is not None and turn.ended is not None and not self.live.runs(turn_id):
             return TurnEnded(turn.ended.reason, show.changed_in_turn(self.ledger, turn_id))
+        if turn is None and not self.live.runs(turn_id) and not self._waits(turn_id):
+            return TurnEnded("cancelled", ())  # taken out of the queue
         waiter = _Waiter()
         self._waiters.setdefault(turn_id, []).append(waiter)
         await waiter.event.wait()
         assert waiter.ended is not None
         return waiter.ended
+
+    def _waits(self, turn_id: str) -> bool:
+        return any(item.turn_id == turn_id for item in self.ledger.queue.values())
 
     def tell_call(self, call_id: str, title: str | None = None) -> None:
         call = self.ledger.calls[call_id]
@@ -204,14 +209,21 @@ class Owner:
 
     # What is recorded.
 
-    async def append(self, records: Sequence[Record], barrier: bool) -> None:
-        """Record in this order and apply; JournalBroken if it cannot be kept."""
+    async def append(
+        self, records: Sequence[Record], barrier: bool, unless: Callable[[], bool] | None = None
+    ) -> bool:
+        """Record in this order and apply; JournalBroken if it cannot be kept.
+
+        False: nothing was recorded, because `unless` held when its turn to write came."""
         if self.journal is None:
             raise JournalBroken("This session is read-only here.")
         async with self._writing:
+            if unless is not None and unless():
+                return False
             with anyio.CancelScope(shield=True):
                 for stamped in await self.world.in_thread(self.journal.append, records, barrier):
                     self.ledger.apply(stamped)
+        return True
 
     async def append_or_show(self, records: Sequence[Record], barrier: bool = False) -> bool:
         """As `append`; once the journal is broken the records are shown and not kept (row J6)."""
@@ -293,8 +305,16 @@ class Owner:
             folder = self.held.folder
             await self.world.in_thread(write_summary, self.world.disk, self.world.ids, folder, summary)
 
+    async def let_go(self) -> None:
+        """Let the journal and the lock go, after whatever is being written; who waits for a turn waits no longer."""
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                await self.world.in_thread(self.release)
+        for turn_id in list(self._waiters):
+            self.end_waiting(turn_id, TurnEnded("closed", ()))
+
     def release(self) -> None:
-        """Let the journal and the lock go. Blocks shortly."""
+        """As `let_go`, where nothing is being written. Blocks shortly."""
         if self.held is not None and self.journal is not None and self.journal.broken is None:
             write_summary(self.world.disk, self.world.ids, self.held.folder, summary_of(self.ledger))
         if self.journal is not None:

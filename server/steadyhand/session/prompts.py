@@ -47,6 +47,8 @@ async def prompt(owner: Owner, epoch: str | None, client_message_id: str, text: 
     """Refused in this order: a known id with another text, notOwner, journalBroken, staleEpoch."""
     if len(text.encode("utf-8", "replace")) > prompt_bytes_max:
         raise _invalid("$.text", f"longer than {prompt_bytes_max} bytes")
+    if not text.strip():
+        raise _invalid("$.text", "empty")
     async with owner.delivering:
         known = owner.ledger.prompts.get(client_message_id)
         if known is not None:
@@ -70,7 +72,9 @@ def status(owner: Owner, client_message_id: str) -> StatusView:
     if owner.turn is not None and owner.turn.turn_id == turn_id:
         return StatusView(True, turn_id, "parked" if owner.turn.parked else "running")
     turn = owner.ledger.turns.get(turn_id)
-    if turn is not None and turn.ended is not None:
+    if turn is None:  # taken out of the queue
+        return StatusView(True, turn_id, "ended", "cancelled")
+    if turn.ended is not None:
         return StatusView(True, turn_id, "ended", turn.ended.reason)
     return StatusView(True, turn_id, "running" if owner.live.runs(turn_id) else "interrupted")
 
@@ -154,7 +158,8 @@ async def _run(owner: Owner, turn: RunningTurn) -> None:
         else:
             await run_turn(owner, turn)
     finally:
-        owner.turn = None
+        if owner.turn is turn:  # the next one may hold the lease already
+            owner.turn = None
         turn.ended.set()
     await start_next(owner)
 

@@ -14,7 +14,7 @@ import anyio
 
 from steadyhand.core.refusal import Refused
 from steadyhand.core.told import MessageTold
-from steadyhand.core.uri import path_of
+from steadyhand.session.uris import path_of
 from steadyhand.session import shelf
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner

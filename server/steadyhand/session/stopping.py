@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import anyio
+
 from steadyhand.core.record import Cancel
 from steadyhand.session.owner import Owner
 
@@ -12,6 +14,7 @@ async def stop_turn(owner: Owner, turn_id: str | None) -> bool:
     if turn is None or turn_id not in (None, turn.turn_id) or turn.stopping is not None:
         return False
     turn.stopping = "cancelled"
-    await owner.append_or_show([Cancel(turn.turn_id)], barrier=True)
-    turn.scope.cancel()
+    with anyio.CancelScope(shield=True):  # once begun it is done, whoever asked for it
+        await owner.append_or_show([Cancel(turn.turn_id)], barrier=True)
+        turn.scope.cancel()
     return True

@@ -15,7 +15,7 @@ from steadyhand.core.ledger import Attempt, Ledger
 from steadyhand.core.postcondition import Present
 from steadyhand.core.record import Evidence
 from steadyhand.core.text_edit import FileText, decode
-from steadyhand.core.uri import quoted
+from steadyhand.session.uris import quoted
 from steadyhand.core.views import Side
 from steadyhand.ports import Folder
 from steadyhand.tools.catalogue import intended_content

@@ -94,8 +94,14 @@ async def _ask_model(owner: Owner, turn: RunningTurn) -> _Stream:
     system = SYSTEM if owner.ground.root else SYSTEM + SYSTEM_WITHOUT_FILES
     model = world.models(ledger.model.provider, ledger.model.name)
     stream = _Stream(owner, turn.turn_id, world.ids.new())
-    async for part in model.ask(ModelRequest(system, offers, messages)):
-        await stream.take(part)
+    try:
+        async for part in model.ask(ModelRequest(system, offers, messages)):
+            await stream.take(part)
+    except (ModelTrouble, anyio.get_cancelled_exc_class()):
+        with anyio.CancelScope(shield=True):  # what was shown is kept; its calls do not run
+            if stream.shown:
+                await _record_answer(owner, turn, attrs.evolve(stream, finish=None))
+        raise
     return stream
 
 
@@ -117,6 +123,11 @@ class _Stream:
     calls: list[CallProposed] = attrs.field(factory=list)
     usage: UsagePart | None = None
     finish: FinishReason | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether anything of it was worth telling."""
+        return bool(self.calls or any(map(str.strip, (*self.texts, *self.reasonings))))
 
     async def take(self, part: StreamPart) -> None:
         match part:

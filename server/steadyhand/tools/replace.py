@@ -142,8 +142,7 @@ class _Try:
     def _gate(self) -> NotReplaced | None:
         if unsaved_in_editor(self._ground, self._evidence.path, self._evidence.resolved):
             return NotReplaced("unsaved", f"{self._shown} has unsaved changes in the editor; save it first.")
-        located = locate(self._ground, self._evidence.path)
-        if isinstance(located, Refusal) or located.resolved != self._evidence.resolved:
+        if not self._leads_here():
             return NotReplaced("changed", f"The path {self._shown} leads elsewhere now.")
         difference = self._difference()
         if difference is not None:
@@ -151,6 +150,16 @@ class _Try:
         if self._cancelled():
             return NotReplaced("cancelled", "It was cancelled before the file was replaced.")
         return None
+
+    def _leads_here(self) -> bool:
+        """Whether the path, resolved anew, still leads into the very folder that is open."""
+        located = locate(self._ground, self._evidence.path)
+        if isinstance(located, Refusal) or located.resolved != self._evidence.resolved:
+            return False
+        with entered(self._ground, located.folders) as folder:
+            seen = self._disk.look(folder, self._temporary)
+        mine = self._disk.look(self._folder, self._temporary)
+        return seen is not None and mine is not None and seen.identity == mine.identity
 
     def _difference(self) -> NotReplaced | None:
         """Whether the target is not what the evidence says."""
@@ -214,12 +223,14 @@ class _Try:
         return seen is not None and seen.kind == "file" and self._digest(name) == self._intended()
 
     def _read_back(self, missing: tuple[str, ...]) -> Replaced | Conflict:
-        seen = self._disk.look(self._folder, self._name)
-        if seen is None or seen.kind != "file":
-            return Conflict(f"{self._shown} was replaced, but reading it back finds no regular file there.")
-        digest, size = self._digest(self._name)
-        if (digest, size) != self._intended() or self._disk.look(self._folder, self._name) != seen:
-            return Conflict(f"{self._shown} was replaced, but reading it back finds that somebody else changed it.")
+        """What stands under the path now, walked to anew: the open folder may have been moved away."""
+        with entered(self._ground, parts_of(self._evidence.resolved)[:-1]) as folder:
+            seen = self._disk.look(folder, self._name)
+            if seen is None or seen.kind != "file":
+                return Conflict(f"{self._shown} was replaced, but reading it back finds no regular file there.")
+            digest, size = digest_of(self._disk, folder, self._name)
+            if (digest, size) != self._intended() or self._disk.look(folder, self._name) != seen:
+                return Conflict(f"{self._shown} was replaced, but reading it back finds that somebody else changed it.")
         return Replaced(digest, size, missing)
 
     def _clear(self) -> tuple[str, ...]:
