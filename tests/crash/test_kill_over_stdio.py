@@ -143,9 +143,7 @@ def test_killed_and_asked_over_the_wire(start: Start, place: Place, death: str) 
     opened = client.request("steadyhand/session/open", {"sessionId": session_id})
     _says_what_is(left, opened, place)
     journal, files = place.journal(session_id), place.files()
-    assert client.shut_down() == 0
-    client = start()
-    greet(client, place)
+    client.request("steadyhand/session/close", {"sessionId": session_id})
     again = client.request("steadyhand/session/open", {"sessionId": session_id})
     assert _states(again) == _states(opened)
     assert place.journal(session_id) == journal, "opening again wrote something"

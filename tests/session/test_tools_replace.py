@@ -458,6 +458,21 @@ def test_a_folder_moved_away_at_any_operation_is_not_taken_for_its_path(tmp_path
     assert verdicts == {"failed", "returned"}
 
 
+def test_a_folder_moved_away_at_the_exchange_is_a_conflict(tmp_path: Path) -> None:
+    """W5: the moved file has the content, but its path has not, and the path was asked for."""
+    _, yard = next(yards(tmp_path, True))
+
+    def swap(count: int, name: str) -> None:
+        if name == "exchange":
+            (yard.root / "d").rename(yard.root / "moved")
+            yard.write(NAME, OLD)
+
+    outcome, _ = carry_out(yard, between(swap))
+    assert isinstance(outcome, Done)
+    assert (outcome.outcome, outcome.check) == ("unknown", "conflict")
+    assert now(yard) == OLD
+
+
 def test_where_names_cannot_be_exchanged_a_rename_replaces(tmp_path: Path) -> None:
     """W9: without the exchange the file is still old or new at each fault."""
 

@@ -384,11 +384,15 @@ def known_to_have_happened(attempt: Attempt) -> bool:
     return attempt.result is not None and attempt.result.outcome == "returned"
 
 
+_PASSED_OVER = (Result, Settlement, Permission, Tool, User, Queue)
+"""What counts for nothing in an unacknowledged tail; a prompt there was refused, so sending it again is no repeat."""
+
+
 def fold(records: Iterable[Stamped], breaks: Collection[int], unacknowledged: int | None = None) -> Ledger:
     """The ledger of a whole journal; `breaks` as in the journal's load.
 
-    What stands in an unacknowledged tail counts against us only (row J6): a result, a settlement or a grant there
-    is passed over, a start counts. Such tails are told by `damage` records; `unacknowledged` is the first `seq` of
+    What stands in an unacknowledged tail counts against us only (row J6): a result, a settlement, a grant
+    or a prompt there is passed over, a start counts. Such tails are told by `damage` records; `unacknowledged` is the first `seq` of
     one that no record tells of yet, and reaches to the end.
     """
     every = list(records)
@@ -399,7 +403,7 @@ def fold(records: Iterable[Stamped], breaks: Collection[int], unacknowledged: in
     for position, stamped in enumerate(every):
         if position in breaks:
             ledger.break_joint()
-        if position in doubtful and isinstance(stamped.record, Result | Settlement | Permission | Tool):
+        if position in doubtful and isinstance(stamped.record, _PASSED_OVER):
             continue
         ledger.apply(stamped)
     if len(every) in breaks:

@@ -81,6 +81,8 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
     planned = await _before_start(owner, tool.prepare, arguments, owner.ground)
     if isinstance(planned, Refusal):
         return await refuse_unadmitted(owner, call, planned.reason, planned.text)
+    if planned.effect != "reads" and not owner.works:
+        return await close_unrun(owner, call, "journal")
     admitted = await _intend(owner, call, arguments, planned)
     if planned.effect == "reads":
         return await _read(owner, turn, admitted)
@@ -201,7 +203,7 @@ async def _ask(
     question = PermissionQuestion(
         ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,
         tool=call.tool, title=admitted.planned.title, arguments=shown_arguments(call.arguments),
-        text=f"{preview.text} Asked because {admission.why}.",
+        text=f"{admitted.planned.title}. {preview.text} Asked because {admission.why}.",
         options=(ONCE, SESSION, REJECT) if admission.lasting else (ONCE, REJECT), diff=preview.diff,
     )  # fmt: skip
     with owner.parked():
