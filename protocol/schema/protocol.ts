@@ -1294,15 +1294,9 @@ export const errorCodes = {
 } as const;
 /** Methods and commands that are answered as not found until their part is built. */
 export const notBuilt: readonly string[] = [
-  "steadyhand/session/rename",
-  "steadyhand/session/delete",
   "steadyhand/session/fork",
-  "steadyhand/session/export",
   "steadyhand/session/setModel",
   "steadyhand/model/list",
-  "steadyhand/queue/edit",
-  "steadyhand/checkpoint/list",
   "steadyhand/checkpoint/rewind",
-  "steadyhand/usage",
   "steadyhand.recovery.endSurvivors",
 ];

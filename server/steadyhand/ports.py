@@ -149,6 +149,10 @@ class Disk(Protocol):
 
     def unlink(self, folder: Folder, name: str) -> None: ...
 
+    def remove_folder(self, folder: Folder, name: str) -> None:
+        """Remove an empty folder; OSError(ENOTEMPTY) if something is in it."""
+        ...
+
     def writable(self, folder: Folder, name: str) -> bool:
         """Whether this user may write the existing file by its own mode (0444 is not writable, even for root)."""
         ...

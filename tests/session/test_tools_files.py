@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from steadyhand.adapters.disk import system_disk
 from steadyhand.core.identity import sha256
 from steadyhand.core.record import Evidence
 from steadyhand.ports import OpenDocument
@@ -18,6 +19,7 @@ from steadyhand.tools.check import check, clear_temporary, make_durable
 from steadyhand.tools.edit_file import EditFile
 from steadyhand.tools.tool import Gathered, Preview, Refusal, Tool, checkpoint_bytes_max
 from steadyhand.tools.write_file import WriteFile
+from tests.support.disks import CountingDisk
 from tests.support.ground import ATTEMPT, Yard, between, carried_out, failing, gathered, planned, refusal, running
 
 WRITE, EDIT = WriteFile(), EditFile()
@@ -245,6 +247,7 @@ def test_content_that_cannot_be_kept_starts_nothing(yard: Yard) -> None:
     call = planned(WRITE, yard.ground(failing("write", errno.ENOSPC)), path="f", content="b")
     found = call.gather(ATTEMPT, None)
     assert isinstance(found, Refusal)
+    assert found.reason == "io_error"
     assert "No space left" in found.text
     assert list((yard.session / "checkpoints").iterdir()) == []
 
@@ -506,6 +509,17 @@ def test_the_only_copy_of_the_content_before_is_kept(yard: Yard) -> None:
     yard.write("d/f", NEW)
     assert clear_temporary(yard.ground(), evidence, NEW) == ()
     assert not path.exists()
+
+
+def test_what_came_before_the_removal_is_durable_first(yard: Yard) -> None:
+    """W9: a save exchanged back and not yet synced must not be lost with the name it lay under."""
+    evidence = evidence_of(yard)
+    (yard.root / "d" / str(evidence.temporary)).write_bytes(NEW)
+    disk = CountingDisk(system_disk())
+    assert clear_temporary(yard.ground(disk), evidence, NEW) == ()
+    assert [operation.verb for operation in disk.operations] == ["sync_folder", "unlink", "sync_folder"]
+    assert clear_temporary(yard.ground(disk), evidence, NEW) == ()
+    assert [operation.verb for operation in disk.operations[3:]] == ["sync_folder"], "its removal may not be durable"
 
 
 def test_a_failed_removal_counts_as_kept(yard: Yard) -> None:

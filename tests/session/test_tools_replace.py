@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from steadyhand.adapters.disk import system_disk
@@ -552,3 +554,32 @@ def test_an_edit_is_made_again_from_its_arguments(tmp_path: Path) -> None:
     assert intended_content(ground, "run_command", text, evidence) is None
     (yard.session / "checkpoints" / str(evidence.checkpoint)).write_bytes(b"damaged")
     assert intended_content(ground, "edit_file", text, evidence) is None
+
+
+@pytest.mark.anyio
+async def test_a_cancel_from_outside_waits_for_what_the_body_did(tmp_path: Path) -> None:
+    """I2, case 37: the body's thread is not left alone; its result comes out although the scope was cancelled."""
+    _, yard = next(yards(tmp_path, True))
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold(count: int, name: str) -> None:
+        if name == "exchange":
+            reached.set()
+            assert go_on.wait(10)
+
+    call = planned(WriteFile(), yard.ground(), **FIELDS)
+    evidence = gathered(call)
+    object.__setattr__(call, "_ground", yard.ground(between(hold)))
+    results: list[Done] = []
+    with anyio.fail_after(20), anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+
+            async def body() -> None:
+                results.append(await call.run(running(evidence)))
+
+            tasks.start_soon(body)
+            await anyio.to_thread.run_sync(reached.wait, 10)
+            scope.cancel()
+            go_on.set()
+    assert results[0].outcome == "returned"
+    assert now(yard) == NEW

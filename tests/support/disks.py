@@ -183,6 +183,10 @@ class WatchedDisk:
     def unlink(self, folder: Folder, name: str) -> None:
         self._durable("unlink", self._path(folder, name), lambda: self.inner.unlink(folder, name))
 
+    def remove_folder(self, folder: Folder, name: str) -> None:
+        path = self._path(folder, name)
+        self._durable("remove_folder", path, lambda: self.inner.remove_folder(folder, name))
+
     def writable(self, folder: Folder, name: str) -> bool:
         return self.inner.writable(folder, name)
 

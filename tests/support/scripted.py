@@ -467,5 +467,5 @@ async def staged(
             with anyio.move_on_after(wait_s_max, shield=True):
                 await stage.house.stop()
             tasks.cancel_scope.cancel()
-    assert defects == [], "a task of the house failed"
+    assert not defects, f"a task of the house failed: {defects}"
 

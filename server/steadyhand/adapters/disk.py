@@ -120,6 +120,9 @@ class SystemDisk(OpenFiles):
     def unlink(self, folder: Folder, name: str) -> None:
         os.unlink(component(name), dir_fd=folder)
 
+    def remove_folder(self, folder: Folder, name: str) -> None:
+        os.rmdir(component(name), dir_fd=folder)
+
     def writable(self, folder: Folder, name: str) -> bool:
         seen = os.stat(component(name), dir_fd=folder, follow_symlinks=False)
         # Root may write everything; a file without any write bit says that nobody should (case 58).

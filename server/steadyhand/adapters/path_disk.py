@@ -162,6 +162,9 @@ class PathDisk(OpenFiles):
     def unlink(self, folder: Folder, name: str) -> None:
         os.unlink(self._at(folder, name))
 
+    def remove_folder(self, folder: Folder, name: str) -> None:
+        os.rmdir(self._at(folder, name))
+
     def writable(self, folder: Folder, name: str) -> bool:
         path = self._at(folder, name)
         seen = os.lstat(path)

@@ -262,12 +262,17 @@ class Ledger:
             record.turn_id, record.client_message_id, record.text, record.command, at, self.epoch
         )
         self.queue.pop(record.client_message_id, None)
-        self.prompts[record.client_message_id] = (record.turn_id, record.text)
+        # A queued prompt that was edited is still known by the text it was sent with.
+        self.prompts.setdefault(record.client_message_id, (record.turn_id, record.text))
         self.said.append(Said(at, record, record.turn_id))
 
     def _enqueue(self, record: Queue, at: str) -> None:
         if record.removed:
             self.queue.pop(record.client_message_id, None)
+            return
+        waiting = self.queue.get(record.client_message_id)
+        if waiting is not None:  # edited: it keeps its place, and stays paused if it was
+            self.queue[record.client_message_id] = attrs.evolve(waiting, text=record.text)
             return
         self.prompts[record.client_message_id] = (record.turn_id, record.text)
         self.queue[record.client_message_id] = Waiting(

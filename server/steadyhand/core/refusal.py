@@ -36,3 +36,8 @@ class Refused(Exception):
         self.kind = kind
         self.message = message
         self.more: Mapping[str, object] = more or {}
+
+
+def invalid(path: str, message: str) -> Refused:
+    """Params that fit their shape and not the moment."""
+    return Refused("invalidParams", f"{path}: {message}", {"errors": [{"path": path, "message": message}]})

@@ -264,6 +264,16 @@ class TurnEnded:
 
 
 @attrs.frozen
+class CheckpointTurn:
+    """A turn that changed files."""
+
+    turn_id: str
+    at: str
+    prompt: str
+    files: tuple[ChangedFile, ...]
+
+
+@attrs.frozen
 class Billed:
     input: int
     output: int

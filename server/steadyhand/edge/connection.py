@@ -88,7 +88,7 @@ class Connection:
     async def _initialized(self) -> None:
         """Settings first, then the sessions of the open folders are looked at (row A8)."""
         house = await self.house()
-        await self._virtual.register()
+        self._server.start(self._virtual.register, "registering texts")  # its answer is nothing to wait for
         await self._ask_configuration()
         await revive(house, [folder.uri for folder in self._server.client.folders])
 
@@ -104,11 +104,13 @@ class Connection:
             log.info("no settings from the editor: %s", error)
 
     async def _configuration_changed(self, params: types.DidChangeConfigurationParams) -> None:
-        await self.house()
+        house = await self.house()
         machine = machine_of(params.settings)
         if machine is not None:
             self._machine = machine
             self._read_settings(self._processes.environment(), ())
+            for owner in list(house.owners.values()):
+                owner.tell_changes()  # a snapshot says whether retry is on
 
     def _read_settings(self, environment: Mapping[str, str], faults: tuple[str, ...]) -> None:
         """Bad values become defaults, and one message names all of them."""

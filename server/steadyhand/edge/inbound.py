@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from steadyhand.core.plain import plain
-from steadyhand.core.refusal import Refused
+from steadyhand.core.refusal import Refused, invalid
 from steadyhand.edge.server import Server
-from steadyhand.session import prompts
+from steadyhand.session import desk, prompts
 from steadyhand.session.house import House
 from steadyhand_protocol import session as on_sessions
 from steadyhand_protocol import turn as on_turns
@@ -32,6 +32,12 @@ class Inbound:
             ("session/open", self.open),
             ("session/close", self.close),
             ("session/setMode", self.set_mode),
+            ("session/rename", self.rename),
+            ("session/delete", self.delete),
+            ("session/export", self.export),
+            ("usage", self.usage),
+            ("checkpoint/list", self.checkpoints),
+            ("queue/edit", self.edit_queue),
             ("turn/start", self.start),
             ("turn/status", self.status),
             ("turn/cancel", self.cancel),
@@ -66,6 +72,31 @@ class Inbound:
         await owner.set_mode(params.mode)
         return plain(owner.view())
 
+    async def rename(self, params: on_sessions.SessionRenameParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return plain(await desk.rename(owner, params.title))
+
+    async def delete(self, params: on_sessions.SessionDeleteParams) -> object:
+        await (await self._house()).delete(params.session_id, params.force is True)
+        return {}
+
+    async def export(self, params: on_sessions.SessionExportParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return {"text": desk.exported(owner, params.format)}
+
+    async def usage(self, params: on_sessions.UsageParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return plain(desk.usage(owner))
+
+    async def checkpoints(self, params: on_sessions.CheckpointListParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return {"turns": plain(desk.checkpoints(owner))}
+
+    async def edit_queue(self, params: on_turns.QueueEditParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        edited = await desk.edit_queue(owner, params.client_message_id, params.text, params.remove is True)
+        return {"queue": plain(edited)}
+
     async def start(self, params: on_turns.TurnStartParams) -> object:
         if params.aside:
             raise not_built("$.aside")
@@ -94,11 +125,6 @@ class Inbound:
     async def snapshot(self, params: SnapshotParams) -> object:
         owner = await (await self._house()).owner(params.session_id)
         return plain(owner.snapshot())
-
-
-def invalid(path: str, message: str) -> Refused:
-    """Params that fit their shape and not the moment."""
-    return Refused("invalidParams", f"{path}: {message}", {"errors": [{"path": path, "message": message}]})
 
 
 def not_built(path: str) -> Refused:

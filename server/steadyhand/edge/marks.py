@@ -7,7 +7,8 @@ lenses carry what was shown, so that the server can refuse what is no longer so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import anyio
 import attrs
@@ -15,14 +16,15 @@ from lsprotocol import types
 
 from steadyhand.core.ledger import Attempt
 from steadyhand.core.snapshot import shown_settled, uncertain_view
-from steadyhand.session.uris import path_of, quoted, uri_of
 from steadyhand.core.views import Action, Uncertain
 from steadyhand.core.words import check_sentence
+from steadyhand.edge.client import Folder
 from steadyhand.edge.positions import width
 from steadyhand.edge.server import Server
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
 from steadyhand.session.texts import first_difference, texts
+from steadyhand.session.uris import path_of, quoted, uri_of
 from steadyhand.tools.place import display
 
 SOURCE = "steadyhand"
@@ -82,13 +84,12 @@ class Marks:
 
     async def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         only = params.context.only
-        if only is not None and not any(_covers(kind) for kind in only):
+        if only and not any(_covers(kind) for kind in only):
             return []
-        named = {_attempt_of(found) for found in params.context.diagnostics}
         marks = [
             mark
             for mark in self._at(params.text_document.uri)
-            if _meets(mark.range, params.range) or mark.uncertain.attempt_id in named
+            if _meets(mark.range, params.range) or any(_shows(found, mark) for found in params.context.diagnostics)
         ]
         return [
             types.CodeAction(
@@ -120,12 +121,14 @@ class Marks:
     async def _catch_up(self) -> None:
         async with self._working:
             touched: set[str] = set()
+            changed = False
             while self._stale:
                 session_id = self._stale.pop()
                 before = self._by_session.get(session_id, ())
                 after = await self._marks_of(session_id)
                 self._by_session[session_id] = after
-                if before != after:
+                changed = changed or before != after
+                if [_diagnostic(mark) for mark in before] != [_diagnostic(mark) for mark in after]:
                     touched |= {mark.uri for mark in (*before, *after)}
             for uri in sorted(touched):
                 found = tuple(
@@ -135,38 +138,42 @@ class Marks:
                     types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS,
                     types.PublishDiagnosticsParams(uri=uri, diagnostics=found),
                 )
-            await self._refresh_lenses()
+            if changed:
+                self._refresh_lenses()
 
     async def _marks_of(self, session_id: str) -> tuple[Mark, ...]:
         house = self._house()
         owner = house.owners.get(session_id) if house is not None else None
         if owner is None:
             return ()
-        return await owner.world.in_thread(marks_of, owner, self._server.client.encoding)
+        client, revision, marks = self._server.client, owner.snapshot().revision, list[Mark]()
+        folder = _spelling(owner, client.folders)
+        for attempt, view in _shown(owner):
+            for path, line, text in await owner.world.in_thread(_places, owner, attempt):
+                uri, units = _uri(owner, folder, path), width(text, client.encoding)
+                marks.append(Mark(uri, line, units, view, owner.epoch, revision))
+        return tuple(marks)
 
-    async def _refresh_lenses(self) -> None:
+    def _refresh_lenses(self) -> None:
+        """As a task of its own: a client may take its time with the answer."""
         workspace = self._server.client.capabilities.workspace
         if workspace is not None and workspace.code_lens is not None and workspace.code_lens.refresh_support:
-            await self._server.ask_aside(types.WORKSPACE_CODE_LENS_REFRESH, None)
+            ask = partial(self._server.ask_aside, types.WORKSPACE_CODE_LENS_REFRESH, None)
+            self._server.start(ask, "refreshing lenses")
 
 
-def marks_of(owner: Owner, encoding: str) -> tuple[Mark, ...]:
-    """Every mark of a session; blocks (it reads the files for the place of each)."""
+def _shown(owner: Owner) -> list[tuple[Attempt, Uncertain]]:
+    """What has marks: unresolved, or settled by a check and still shown."""
     stand, ledger = owner.stand(), owner.ledger
-    revision = owner.snapshot().revision
-    found: list[Mark] = []
-    for attempt in list(ledger.attempts.values()):
-        checked = attempt.stage == "checked" and shown_settled(attempt, ledger, stand)
-        if not attempt.uncertain and not checked:
-            continue
-        view = uncertain_view(attempt, ledger, stand)
-        for path, line, text in _places(owner, attempt):
-            found.append(Mark(_uri(owner, path), line, width(text, encoding), view, owner.epoch, revision))
-    return tuple(found)
+    return [
+        (attempt, uncertain_view(attempt, ledger, stand))
+        for attempt in ledger.attempts.values()
+        if attempt.uncertain or (attempt.stage == "checked" and shown_settled(attempt, ledger, stand))
+    ]
 
 
 def _places(owner: Owner, attempt: Attempt) -> list[tuple[str, int, str]]:
-    """(absolute path, line, text of the line) for each path of a file effect."""
+    """(absolute path, line, text of the line) for each path of a file effect. Blocks: it reads the files."""
     if attempt.started is None or not attempt.started.evidence:
         return [(path, 0, "") for path in attempt.scope.paths]
     places: list[tuple[str, int, str]] = []
@@ -176,12 +183,20 @@ def _places(owner: Owner, attempt: Attempt) -> list[tuple[str, int, str]]:
     return places
 
 
-def _uri(owner: Owner, path: str) -> str:
-    """The URI as the client spells its folder, so that it is the one of the open document."""
+def _spelling(owner: Owner, folders: Sequence[Folder]) -> str | None:
+    """The session's folder as this client spells it; another client may have created the session."""
+    if owner.workspace is None:
+        return None
+    path = path_of(owner.workspace)
+    return next((folder.uri for folder in folders if folder.path == path), owner.workspace)
+
+
+def _uri(owner: Owner, folder: str | None, path: str) -> str:
+    """Below the folder as it is spelled, so that it is the URI of the open document."""
     shown = display(owner.ground.root, path)
-    if owner.workspace is None or shown.startswith("/"):
+    if folder is None or shown.startswith("/"):
         return uri_of(path)
-    return f"{owner.workspace.rstrip('/')}/{quoted(shown)}"
+    return f"{folder.rstrip('/')}/{quoted(shown)}"
 
 
 def _diagnostic(mark: Mark) -> types.Diagnostic:
@@ -226,9 +241,10 @@ def _key(position: types.Position) -> tuple[int, int]:
     return position.line, position.character
 
 
-def _attempt_of(found: types.Diagnostic) -> str | None:
-    data = found.data
-    if found.source != SOURCE or not isinstance(data, dict):
-        return None
-    attempt_id = data.get("attemptId")
-    return attempt_id if isinstance(attempt_id, str) else None
+def _shows(found: types.Diagnostic, mark: Mark) -> bool:
+    """Whether a diagnostic of the client is this mark's; a client that keeps no `data` is known by the text."""
+    if found.source != SOURCE:
+        return False
+    if isinstance(found.data, dict):
+        return found.data.get("attemptId") == mark.uncertain.attempt_id
+    return found.message == _diagnostic(mark).message

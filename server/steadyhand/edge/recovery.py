@@ -22,6 +22,7 @@ from steadyhand.edge.server import Server
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Resolved, Wanted, refuse_beforehand, resolve
+from steadyhand.session.uris import path_of
 from steadyhand_protocol.recovery import RecoveryArguments, RecoveryListArguments, ResolveParams
 
 LABELS: dict[Action, str] = {
@@ -59,8 +60,9 @@ class Recovery:
         if given.session_id is not None:
             owners = [await house.owner(given.session_id)]
         else:
-            uris = {folder.uri for folder in self._server.client.folders}
-            owners = [owner for owner in house.owners.values() if not uris or owner.workspace in uris]
+            folders = self._server.client.folders
+            paths = {folder.path for folder in folders}
+            owners = [owner for owner in house.owners.values() if not folders or _path(owner) in paths]
         snapshots = [owner.snapshot() for owner in owners]
         return {
             "uncertain": [plain(call) for snapshot in snapshots for call in snapshot.calls],
@@ -99,3 +101,7 @@ class Recovery:
         options = tuple(Option(action, LABELS[action]) for action in offered)
         chosen = await self._editor.choose(looked.text, (*options, LATER))
         return next((action for action in offered if action == chosen), None)
+
+
+def _path(owner: Owner) -> str | None:
+    return path_of(owner.workspace) if owner.workspace is not None else None

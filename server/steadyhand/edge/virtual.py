@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from lsprotocol import types
 
 from steadyhand.core.ledger import Attempt
-from steadyhand.edge.inbound import invalid
+from steadyhand.core.refusal import invalid
 from steadyhand.edge.server import Server
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
@@ -20,6 +20,7 @@ from steadyhand.tools.place import display
 
 SCHEME = "steadyhand"
 REGISTRATION = "steadyhand-texts"
+WHICH = ("before", "intended", "now")
 
 
 class VirtualDocuments:
@@ -58,14 +59,14 @@ class VirtualDocuments:
 
 
 def _parts(uri: str) -> tuple[str, str, str]:
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        raise invalid("$.uri", "not a document of an attempt") from None
     names = parts.path.lstrip("/").split("/", 3)
     if parts.scheme != SCHEME or len(names) != 4 or names[0] != "attempt" or names[2] not in WHICH:
         raise invalid("$.uri", "not a document of an attempt")
     return names[1], names[2], unquote(names[3])
-
-
-WHICH = ("before", "intended", "now")
 
 
 def _text(owner: Owner, attempt: Attempt, which: str, path: str) -> str | None:
@@ -74,5 +75,3 @@ def _text(owner: Owner, attempt: Attempt, which: str, path: str) -> str | None:
             found = texts(owner.ground, owner.ledger, attempt, evidence)
             return shown({"before": found.before, "intended": found.intended, "now": found.now}[which])
     return None
-
-

@@ -10,9 +10,10 @@ import attrs
 
 from steadyhand.core.ledger import Attempt, Ledger
 from steadyhand.core.postcondition import check_whole
-from steadyhand.core.record import Check, PathFinding
+from steadyhand.core.record import Check, Evidence, PathFinding
 from steadyhand.tools.catalogue import intended_content
 from steadyhand.tools.check import check, clear_temporary, make_durable
+from steadyhand.tools.place import display, entered, parts_of
 from steadyhand.tools.tool import Ground
 
 
@@ -50,12 +51,27 @@ def recover(ground: Ground, ledger: Ledger, attempt: Attempt) -> Looked:
     durable = make_durable(ground, evidence)
     findings = check(ground, evidence)
     if kept:
-        findings = tuple(
-            attrs.evolve(finding, check="conflict", reason=f"a save that slipped in is kept as {', '.join(kept)}")
-            for finding in findings
-        )
+        findings = tuple(slipped_in(finding, kept) for finding in findings)
     whole = check_whole(finding.check for finding in findings)
     return Looked(whole if durable or whole == "conflict" else "unknown", findings, kept, durable)
+
+
+def saves_beside(ground: Ground, evidence: Evidence) -> tuple[str, ...]:
+    """The file under the attempt's temporary name beside the path, as the user is told it. Reads only."""
+    parts = parts_of(evidence.resolved)
+    if evidence.temporary is None or not parts:
+        return ()
+    try:
+        with entered(ground, parts[:-1]) as folder:
+            there = ground.disk.look(folder, evidence.temporary) is not None
+    except OSError:
+        return ()
+    return (display(ground.root, "/" + "/".join((*parts[:-1], evidence.temporary))),) if there else ()
+
+
+def slipped_in(finding: PathFinding, kept: tuple[str, ...]) -> PathFinding:
+    """A path beside which somebody's save is kept: the person has to look, whatever stands in it."""
+    return attrs.evolve(finding, check="conflict", reason=f"a save that slipped in is kept as {', '.join(kept)}")
 
 
 def _intended(ground: Ground, ledger: Ledger, attempt: Attempt) -> bytes | None:

@@ -68,6 +68,9 @@ async def _ask(
         try:
             looked = await resolving.resolve(other, resolving.Wanted(attempt.attempt_id, "inspect"))
         except Refused as refused:
+            if refused.kind == "turnRunning" and other.turn is not None:
+                await _until_it_can_be_seen(other, other.turn)
+                return None
             return None if refused.kind == "alreadyResolved" else required
         assert looked.inspection is not None
         question = _question(owner, turn, call, title, other, attempt, looked.inspection.text)
@@ -100,6 +103,19 @@ async def _act(option: str, other: Owner, attempt: Attempt, inspection_id: str, 
     return None
 
 
+async def _until_it_can_be_seen(other: Owner, running: RunningTurn) -> None:
+    """The other session's turn ends, or an effect of it was looked at, so that it is parked."""
+    async with anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            await other.next_resolution()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch)
+        await running.ended.wait()
+        tasks.cancel_scope.cancel()
+
+
 async def _first_of(
     owner: Owner, other: Owner, attempt: Attempt, question: HeldBackQuestion
 ) -> Answer | _Withdrawn | None:
@@ -107,8 +123,10 @@ async def _first_of(
     outcome: list[Answer | _Withdrawn | None] = []
     async with anyio.create_task_group() as tasks:
 
+        rejected = attempt.rejected
+
         async def watch() -> None:
-            while attempt.uncertain:
+            while attempt.uncertain and attempt.rejected == rejected:
                 await other.next_resolution()
             outcome.append(_Withdrawn())
             tasks.cancel_scope.cancel()

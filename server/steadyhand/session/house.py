@@ -13,6 +13,7 @@ import attrs
 
 from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import Epoch, Record, Session, TitleSource
+from steadyhand.core.plain import plain
 from steadyhand.core.refusal import Refused
 from steadyhand.session.uris import path_of
 from steadyhand.core.views import MessageView, QueuedView, ReadOnly, SessionView, Snapshot
@@ -23,6 +24,7 @@ from steadyhand.session.folder import OWNER_LOCK, Held, owner_of, session_path, 
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
 from steadyhand.session.prompts import start_next
+from steadyhand.session.removal import remove_session
 from steadyhand.session.world import World
 
 owner_wait_s_max = 5.0
@@ -50,6 +52,7 @@ class House:
         self.reading_tools = frozenset(tool.name for tool in world.tools.values() if tool.effect == "reads")
         self._opening: dict[str, anyio.Lock] = {}
         self._watched: set[str] = set()
+        self._doubted: dict[str, int] = {}  # session → the first seq this process never acknowledged (row J6)
         self._stopping = False
 
     # Sessions.
@@ -111,6 +114,30 @@ class House:
             await self._close(owner)
         owner.tell_changes()
 
+    async def delete(self, session_id: str, force: bool) -> None:
+        """Remove a session for good; with unresolved effects only by `force` (row B8)."""
+        owner = await self.owner(session_id)
+        owner.require_owned()
+        uncertain = owner.snapshot().calls
+        if uncertain and not force:
+            raise Refused(
+                "recoveryRequired", "It has uncertain effects; settle them, or delete it with force.",
+                {"uncertain": plain(uncertain)},
+            )  # fmt: skip
+        owner.closing = True
+        await self._end_turn(owner)
+        assert owner.held is not None, "require_owned says so"
+        try:
+            await self.world.in_thread(remove_session, self.world, owner.held, session_id)
+        except OSError as error:
+            owner.closing = False
+            text = f"It cannot be deleted ({error.strerror}). Make the state directory writable, then retry."
+            raise Refused("journalBroken", text) from error
+        self.owners.pop(session_id, None)
+        await self.world.in_thread(owner.release)
+        owner.ledger = Ledger()
+        owner.tell_changes()
+
     async def diagnose(self) -> dict[str, str]:
         """What holds in the state directory, one sentence each; for the doctor."""
         return await self.world.in_thread(shelf.diagnose, self.world)
@@ -147,13 +174,31 @@ class House:
         path = session_path(self.world.state_directory, session_id)
         if not await self.world.in_thread(shelf.exists, self.world, session_id):
             raise Refused("unknownSession", "There is no such session.")
-        unacknowledged = before.journal.unacknowledged if before is not None and before.journal is not None else None
         if before is not None:
+            self._doubt_tail(before)
             await before.let_go()
         folder = self.world.disk.open_folder(path)
-        held, locks_hold = await self._wait_for_lock(folder, path)
+        held: Held | None = None
+        try:
+            held, locks_hold = await self._wait_for_lock(folder, path)
+            with anyio.CancelScope(shield=True):  # a lock that is held finds an owner, or is let go
+                return await self._take_in(session_id, path, folder, held, locks_hold)
+        except BaseException:
+            if session_id not in self.owners or self.owners[session_id] is before:
+                if held is not None:
+                    held.lock.release()
+                self.world.disk.close(folder)
+            raise
+
+    async def _take_in(
+        self, session_id: str, path: str, folder: Folder, held: Held | None, locks_hold: bool
+    ) -> Owner:
         epoch = self.world.ids.new()
-        opened, root = await self._load(folder, held, path, epoch, unacknowledged, locks_hold)
+        opened, root = await self._load(folder, held, path, epoch, self._doubted.get(session_id), locks_hold)
+        if opened.journal is not None:
+            self._doubted.pop(session_id, None)  # its `damage` record says so from now on
+        else:
+            self._doubt(session_id, opened.unacknowledged)
         ground = self.world.ground(root, path)
         keeps = held if opened.journal is not None else None
         if held is not None and keeps is None:
@@ -212,6 +257,14 @@ class House:
         text = f"This session is open in {who}. It is shown read-only; when it is free you are told."
         return read_only(loaded, self.reading_tools, world.ids, ReadOnly("owned", text, owner), False), root
 
+    def _doubt_tail(self, owner: Owner) -> None:
+        """Remember what a journal that is let go did not acknowledge, until an opening has recorded it."""
+        self._doubt(owner.session_id, owner.journal.unacknowledged if owner.journal is not None else None)
+
+    def _doubt(self, session_id: str, first: int | None) -> None:
+        if first is not None:
+            self._doubted[session_id] = min(first, self._doubted.get(session_id, first))
+
     def _tell_opening(self, owner: Owner, opened: Opened) -> None:
         owner.tell_changes()
         if opened.damaged:
@@ -262,6 +315,7 @@ class House:
         await self._end_turn(owner)
         if self.owners.get(owner.session_id) is owner:
             del self.owners[owner.session_id]
+        self._doubt_tail(owner)
         await owner.let_go()
 
     async def _end_turn(self, owner: Owner) -> None:
@@ -271,6 +325,9 @@ class House:
             turn.scope.cancel()
             with anyio.move_on_after(close_s_max):
                 await turn.ended.wait()
+        with anyio.move_on_after(close_s_max):
+            for turn_id in list(owner.side_turns):
+                await owner.wait_ended(turn_id)
 
     def _admit(self, owner: Owner) -> None:
         self.owners[owner.session_id] = owner

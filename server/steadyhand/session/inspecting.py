@@ -13,12 +13,13 @@ import attrs
 
 from steadyhand.core.ledger import Attempt, Ledger
 from steadyhand.core.postcondition import Present, check_whole, partial_state
-from steadyhand.core.record import Author, Check, Inspection, InspectionState, PathFinding, SurvivorFound
+from steadyhand.core.record import Author, Check, Evidence, Inspection, InspectionState, PathFinding, SurvivorFound
 from steadyhand.core.show import shown_arguments
 from steadyhand.core.views import InspectedPath, InspectionView, SurvivorView
 from steadyhand.core.words import check_sentence
 from steadyhand.ports import Ids, Processes
-from steadyhand.session.texts import difference, sides, texts
+from steadyhand.session.checking import saves_beside, slipped_in
+from steadyhand.session.texts import diff_bytes_max, difference, sides, texts
 from steadyhand.tools.changed_files import ChangedFiles, changed_after
 from steadyhand.tools.check import check
 from steadyhand.tools.tool import Ground
@@ -42,12 +43,15 @@ class Found:
 def look_at(ground: Ground, attempt: Attempt) -> Found:
     """One look; blocks."""
     evidence = attempt.started.evidence if attempt.started else ()
-    findings = check(ground, evidence) if evidence else ()
+    findings = tuple(_beside_saves(ground, *pair) for pair in zip(evidence, check(ground, evidence), strict=True))
     whole = check_whole(finding.check for finding in findings) if findings else None
     survivors = survivors_of(ground.processes, attempt)
     changed = ChangedFiles()
     if attempt.effect == "opaque" and attempt.started_at is not None:
-        changed = changed_after(ground, nanoseconds(attempt.started_at))
+        try:
+            changed = changed_after(ground, nanoseconds(attempt.started_at))
+        except OSError:
+            pass  # the workspace cannot be listed: a hint less
     return Found(whole, findings, survivors, changed)
 
 
@@ -103,7 +107,7 @@ def view_of(ground: Ground, ledger: Ledger, attempt: Attempt, record: Inspection
         changed_more=record.changed_more,
         text=sentence(attempt, record),
         check=record.check,
-        diff="".join(diffs)[: 64 * 1024] or None,
+        diff="".join(diffs).encode("utf-8", "replace")[:diff_bytes_max].decode("utf-8", "ignore") or None,
     )
 
 
@@ -119,8 +123,8 @@ def sentence(attempt: Attempt, record: Inspection) -> str:
 
 
 def same_world(record: Inspection, found: Found) -> bool:
-    """Whether a file effect still looks as that inspection found it."""
-    return record.check == found.check and _digests(record.findings) == _digests(found.findings)
+    """Whether a file effect still looks as that inspection found it, path by path."""
+    return _seen(record.findings) == _seen(found.findings)
 
 
 def nanoseconds(at: str) -> int:
@@ -141,5 +145,11 @@ def _of_command(record: Inspection) -> str:
     return f"{alive} and {files} file{'s' if files != 1 else ''} of the workspace changed since it started (a hint)."
 
 
-def _digests(findings: Sequence[PathFinding]) -> list[tuple[str, bool | None, str | None]]:
-    return [(one.path, one.exists, one.digest) for one in findings]
+def _beside_saves(ground: Ground, evidence: Evidence, finding: PathFinding) -> PathFinding:
+    """Opening removes what the attempt left beside the path; what still lies there is somebody's save (row W9)."""
+    kept = saves_beside(ground, evidence)
+    return slipped_in(finding, kept) if kept else finding
+
+
+def _seen(findings: Sequence[PathFinding]) -> list[tuple[str, Check, bool | None, str | None]]:
+    return [(one.path, one.check, one.exists, one.digest) for one in findings]

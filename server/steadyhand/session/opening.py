@@ -11,6 +11,7 @@ from memory and not recorded, and nothing with an effect runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import attrs
 
@@ -25,6 +26,7 @@ from steadyhand.ports import Ids
 from steadyhand.session.checking import Looked, recover
 from steadyhand.session.folder import Held
 from steadyhand.session.world import World
+from steadyhand.tools.content import STORES, Contents
 from steadyhand.tools.tool import Ground
 
 
@@ -47,6 +49,7 @@ class Opened:
     read_only: ReadOnly | None
     damaged: int
     verdicts: int = 0
+    unacknowledged: int | None = None  # the first seq that this opening failed to make durable (row J6)
 
 
 def decide(ledger: Ledger, reading_tools: frozenset[str]) -> list[Verdict]:
@@ -108,13 +111,22 @@ class _Performer:
             )  # fmt: skip
         except OSError as error:
             return self._shown(verdicts, f"Its folder cannot be written ({error.strerror}).")
+        self._sweep()
         try:
             self._record(journal, verdicts)
             self._settle(journal)
         except JournalBroken as broken:
             journal.close()
-            return self._shown(decide(self.ledger, self.reading_tools), str(broken))
+            shown = self._shown(decide(self.ledger, self.reading_tools), str(broken))
+            shown.unacknowledged = journal.unacknowledged
+            return shown
         return Opened(self.ledger, journal, None, self.loaded.damaged, len(verdicts))
+
+    def _sweep(self) -> None:
+        """What killed runs left half written in our own stores."""
+        for name in STORES:
+            with suppress(OSError):
+                Contents(self.world.disk, self.held.path, name).sweep()
 
     def _record(self, journal: Journal, verdicts: Sequence[Verdict]) -> None:
         """Clear what attempts left behind, then the verdicts in one append; each beginning of it is true."""

@@ -172,6 +172,10 @@ class Owner:
             waiter.ended = ended
             waiter.event.set()
 
+    def end_cancelled(self, turn_id: str) -> None:
+        """A prompt left the queue without a turn."""
+        self.end_waiting(turn_id, TurnEnded("cancelled", ()))
+
     async def wait_ended(self, turn_id: str) -> TurnEnded:
         """How the turn ended, at once if it has ended already."""
         turn = self.ledger.turns.get(turn_id)

@@ -13,11 +13,12 @@ from typing import Literal
 import attrs
 
 from steadyhand.core.record import Queue, User
-from steadyhand.core.refusal import Refused
-from steadyhand.core.views import Began, QueuedView, TurnEnded
+from steadyhand.core.refusal import Refused, invalid
+from steadyhand.core.views import Began, QueuedView
 from steadyhand.session import slash
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.session.stopping import stop_turn
+from steadyhand.session.titles import first_title
 from steadyhand.session.turn import run_turn
 
 prompt_bytes_max = 1024 * 1024
@@ -46,14 +47,14 @@ class StatusView:
 async def prompt(owner: Owner, epoch: str | None, client_message_id: str, text: str) -> Accepted:
     """Refused in this order: a known id with another text, notOwner, journalBroken, staleEpoch."""
     if len(text.encode("utf-8", "replace")) > prompt_bytes_max:
-        raise _invalid("$.text", f"longer than {prompt_bytes_max} bytes")
+        raise invalid("$.text", f"longer than {prompt_bytes_max} bytes")
     if not text.strip():
-        raise _invalid("$.text", "empty")
+        raise invalid("$.text", "empty")
     async with owner.delivering:
         known = owner.ledger.prompts.get(client_message_id)
         if known is not None:
             if known[1] != text:
-                raise _invalid("$.clientMessageId", "already used for another text")
+                raise invalid("$.clientMessageId", "already used for another text")
             return Accepted(known[0], True, client_message_id in owner.ledger.queue)
         owner.require_owned()
         if epoch is not None:
@@ -88,7 +89,7 @@ async def cancel(owner: Owner, turn_id: str | None) -> bool:
         if item.turn_id == turn_id:
             await owner.record_or_refuse([Queue(item.client_message_id, item.turn_id, item.text, removed=True)])
             owner.tell_queue()
-            owner.end_waiting(item.turn_id, TurnEnded("cancelled", ()))
+            owner.end_cancelled(item.turn_id)
             return True
     return False
 
@@ -130,7 +131,7 @@ async def _accept(owner: Owner, client_message_id: str, text: str) -> Accepted:
         await _begin(owner, turn_id, client_message_id, text)
         return Accepted(turn_id, False, False)
     if len(owner.ledger.queue) >= queue_length_max:
-        raise _invalid("$.text", f"{queue_length_max} prompts are waiting already")
+        raise invalid("$.text", f"{queue_length_max} prompts are waiting already")
     await owner.record_or_refuse([Queue(client_message_id, turn_id, text)])
     owner.tell_queue()
     await start_next(owner)
@@ -141,7 +142,8 @@ async def _begin(owner: Owner, turn_id: str, client_message_id: str, text: str) 
     """Take the lease, make the prompt durable, start the turn."""
     turn = owner.turn = RunningTurn(turn_id, client_message_id, text)
     try:
-        await owner.record_or_refuse([_user(owner, turn_id, client_message_id, text, command=text.startswith("/"))])
+        user = _user(owner, turn_id, client_message_id, text, command=text.startswith("/"))
+        await owner.record_or_refuse([user, *first_title(owner.ledger, user)])
     except BaseException:
         owner.turn = None
         turn.ended.set()
@@ -167,6 +169,3 @@ async def _run(owner: Owner, turn: RunningTurn) -> None:
 def _user(owner: Owner, turn_id: str, client_message_id: str, text: str, command: bool) -> User:
     return User(turn_id, owner.world.ids.new(), client_message_id, text, command)
 
-
-def _invalid(path: str, message: str) -> Refused:
-    return Refused("invalidParams", f"{path}: {message}", {"errors": [{"path": path, "message": message}]})

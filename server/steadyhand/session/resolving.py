@@ -7,6 +7,7 @@ rests on the inspection that its caller names, and a file must still look as it 
 
 from __future__ import annotations
 
+from typing import NoReturn
 
 import attrs
 
@@ -17,7 +18,7 @@ from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected
 from steadyhand.core.views import Action, InspectionView, Snapshot
 from steadyhand.core.words import reject_notice, settlement_notice
-from steadyhand.session.inspecting import look_at, record_of, same_world, view_of
+from steadyhand.session.inspecting import Found, look_at, record_of, same_world, view_of
 from steadyhand.session.lease import resolving
 from steadyhand.session.owner import Owner
 from steadyhand.tools.check import make_durable
@@ -153,30 +154,35 @@ async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> None:
 
 async def _confirmed(owner: Owner, attempt: Attempt, latest: Inspection, by: Author) -> Settled:
     """What a confirm settles: what that inspection found, if it still looks so and will last (rows A5, B3)."""
+    by_word: Settled = "model_confirmed" if by == "model" else "user_confirmed"
     if not latest.findings:
-        return "user_confirmed" if by != "model" else "model_confirmed"
+        return by_word
     world = owner.world
     evidence = attempt.started.evidence if attempt.started else ()
-    lasting = latest.check not in ("satisfied", "unchanged") or await world.in_thread(
-        make_durable, owner.ground, evidence
-    )
+    proves = latest.check in ("satisfied", "unchanged")
+    lasting = not proves or await world.in_thread(make_durable, owner.ground, evidence)
     found = await world.in_thread(look_at, owner.ground, attempt)
+    if not same_world(latest, found):
+        await _refuse_with(owner, attempt, found, by, "The file looks different now than in that inspection.")
     if not lasting:
         found = attrs.evolve(found, check="unknown")
-    if not same_world(latest, found):
-        record = record_of(world.ids, attempt, found, by)
-        await owner.record_or_refuse([record])
-        view = await show_latest(owner, attempt)
-        owner.tell_changes()
-        text = "The file looks different now than in that inspection; here is the new one."
-        raise Refused("inspectFirst", text, {"inspection": plain(view)} if view else {})
+        await _refuse_with(owner, attempt, found, by, "What was found cannot be made durable, so it proves nothing.")
     match latest.check:
         case "satisfied":
             return "checked_present"
         case "unchanged":
             return "checked_absent"
         case _:
-            return "user_confirmed" if by != "model" else "model_confirmed"
+            return by_word
+
+
+async def _refuse_with(owner: Owner, attempt: Attempt, found: Found, by: Author, why: str) -> NoReturn:
+    """Store what is found now, and refuse with it."""
+    await owner.record_or_refuse([record_of(owner.world.ids, attempt, found, by)])
+    view = await show_latest(owner, attempt)
+    owner.tell_changes()
+    more = {"inspection": plain(view)} if view else {}
+    raise Refused("inspectFirst", f"{why} Here is a new inspection.", more)
 
 
 def _settlement(owner: Owner, attempt: Attempt, settled: Settled, by: Author, latest: Inspection) -> list[Record]:
@@ -186,5 +192,3 @@ def _settlement(owner: Owner, attempt: Attempt, settled: Settled, by: Author, la
             owner.world.ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id
         ),
     ]
-
-

@@ -8,20 +8,25 @@ nothing of it is unresolved or shown as settled.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import anyio
 
 from steadyhand.core.refusal import Refused
 from steadyhand.core.told import MessageTold
-from steadyhand.session.uris import path_of
+from steadyhand.core.views import Snapshot
 from steadyhand.session import shelf
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
+from steadyhand.session.uris import path_of
 
 looked_at_max = 200
 free_s_max = 10.0
 poll_s = 0.2
+named_max = 3
+
+log = logging.getLogger(__name__)
 
 
 async def revive(house: House, folders: Sequence[str]) -> None:
@@ -38,7 +43,7 @@ async def revive(house: House, folders: Sequence[str]) -> None:
     async with anyio.create_task_group() as tasks:
         for session_id in found:
             tasks.start_soon(take, session_id)
-    _tell(house, [owner for owner in opened if owner.ledger.uncertain()])
+    _tell(house, [owner.snapshot() for owner in opened])
     for owner in opened:
         await house.let_go_if_done(owner)
 
@@ -61,24 +66,37 @@ def _unsettled(house: House, paths: frozenset[str]) -> list[str]:
 
 
 async def _open_when_free(house: House, session_id: str) -> Owner | None:
-    with anyio.move_on_after(free_s_max):
+    """None: owned elsewhere, or it cannot be opened, which fails alone (row S6)."""
+    with anyio.move_on_after(free_s_max) as limit:
         while not await house.world.in_thread(shelf.free, house.world, session_id):
             await anyio.sleep(poll_s)
-        try:
-            return await house.owner(session_id, kept_open=False)
-        except Refused:
-            return None
-    return None
+    if limit.cancelled_caught:
+        return None
+    try:  # outside the limit: an opening that is broken off would keep the lock
+        return await house.owner(session_id, kept_open=False)
+    except (Refused, OSError) as error:
+        log.warning("session %s was not opened: %s", session_id, error)
+        return None
 
 
-def _tell(house: House, owners: Sequence[Owner]) -> None:
-    count = sum(len(owner.ledger.uncertain()) for owner in owners)
-    if not count:
-        return
-    titles = ", ".join(sorted({attempt.title for owner in owners for attempt in owner.ledger.uncertain()})[:3])
-    effects = "1 earlier effect is uncertain" if count == 1 else f"{count} earlier effects are uncertain"
-    text = (
-        f"{effects} after a restart: {titles}. Nothing was repeated. Look at the marked files, or say /recovery in the"
-        " chat, to inspect and settle."
-    )
-    house.world.editor.tell(MessageTold("warning", text))
+def _tell(house: House, snapshots: Sequence[Snapshot]) -> None:
+    """One notification in all, of what is uncertain and of what a check has settled."""
+    uncertain = [call.title for snapshot in snapshots for call in snapshot.calls]
+    settled = [call.title for snapshot in snapshots for call in snapshot.settled]
+    sentences: list[str] = []
+    if uncertain:
+        effects = "1 earlier effect is" if len(uncertain) == 1 else f"{len(uncertain)} earlier effects are"
+        sentences.append(f"{effects} uncertain after a restart: {_named(uncertain)}. Nothing was repeated.")
+    if settled:
+        effects = "1 interrupted effect was" if len(settled) == 1 else f"{len(settled)} interrupted effects were"
+        sentences.append(f"{effects} checked and settled after a restart: {_named(settled)}.")
+    if sentences:
+        ways = "Look at the marked files, or say /recovery in the chat."
+        text = " ".join((*sentences, ways))
+        house.world.editor.tell(MessageTold("warning" if uncertain else "info", text))
+
+
+def _named(titles: Sequence[str]) -> str:
+    unique = sorted(set(titles))
+    more = f" and {len(unique) - named_max} more" if len(unique) > named_max else ""
+    return f"{', '.join(unique[:named_max])}{more}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import Record, Stamped
@@ -25,12 +26,17 @@ def lay_down(world: World, session_id: str, first: Sequence[Record]) -> tuple[He
     parent = world.disk.open_folder(sessions_path(world.state_directory))
     try:
         world.disk.make_folder(parent, session_id)
-        folder = world.disk.enter(parent, session_id)
-        path = session_path(world.state_directory, session_id)
-        held = take(world.disk, world.processes, world.clock, world.ids, folder, path)
-        assert held is not None, "nobody else knows a new session"
-        journal, stamped = Journal.create(world.disk, world.clock, folder, first)
-        world.disk.sync_folder(parent)
+        with ExitStack() as on_trouble:
+            folder = world.disk.enter(parent, session_id)
+            on_trouble.callback(world.disk.close, folder)
+            path = session_path(world.state_directory, session_id)
+            held = take(world.disk, world.processes, world.clock, world.ids, folder, path)
+            assert held is not None, "nobody else knows a new session"
+            on_trouble.callback(held.lock.release)
+            journal, stamped = Journal.create(world.disk, world.clock, folder, first)
+            on_trouble.callback(journal.close)
+            world.disk.sync_folder(parent)
+            on_trouble.pop_all()
     finally:
         world.disk.close(parent)
     return held, journal, stamped

@@ -7,6 +7,7 @@ when either differs. Not synced, since a lost or torn one only costs a fold. Blo
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import attrs
 
@@ -82,9 +83,22 @@ def read_summary(disk: Disk, folder: Folder) -> Summary | None:
         found = json.loads(disk.read(folder, SUMMARY, summary_bytes_max))
         if found.pop("v") != VERSION or (found.pop("bytes"), found.pop("sum")) != _binding(disk, folder):
             return None
-        return Summary(**{**found, "model": ModelName(**found["model"])})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        summary = Summary(**{**found, "model": ModelName(**found["model"])})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+    return summary if _well_formed(summary) else None
+
+
+def _well_formed(found: Summary) -> bool:
+    """Whether every member has its type; whoever wrote something else is not believed."""
+    texts = (found.title, found.created, found.updated, found.model.provider, found.model.name)
+    return (
+        all(type(text) is str for text in texts)
+        and all(type(count) is int and count >= 0 for count in (found.open_calls, found.uncertain))
+        and (found.workspace is None or type(found.workspace) is str)
+        and found.title_source in get_args(TitleSource)
+        and found.mode in get_args(Mode)
+    )
 
 
 def _binding(disk: Disk, folder: Folder) -> tuple[int, str] | None:
@@ -103,7 +117,8 @@ def _binding(disk: Disk, folder: Folder) -> tuple[int, str] | None:
         disk.close(file)
     if not tail.endswith(b"\n") or start + len(tail) != look.size:
         return None
-    line = tail[tail.rfind(b"\n", 0, -1) + 1 :]
-    if line[:8] != b'{"sum":"' or (line is tail and start > 0):
+    begin = tail.rfind(b"\n", 0, -1) + 1
+    line = tail[begin:]
+    if line[:8] != b'{"sum":"' or (begin == 0 and start > 0):
         return None
     return look.size, line[8:16].decode("latin-1")

@@ -14,6 +14,7 @@ import anyio
 import attrs
 
 from steadyhand.core import show
+from steadyhand.core.claims import unclaimed
 from steadyhand.core.ledger import Call
 from steadyhand.core.model import (
     CallProposed,
@@ -28,7 +29,8 @@ from steadyhand.core.model import (
 )
 from steadyhand.core.record import Assistant, EndReason, Ended, Proposed, Record, Usage
 from steadyhand.core.transcript import missing_replies, outgoing, validate
-from steadyhand.core.views import Billed, TextDelta, TurnEnded, UsageTold, UsageView, Warned
+from steadyhand.core.usage import usage_view
+from steadyhand.core.views import TextDelta, TurnEnded, UsageTold, Warned
 from steadyhand.session.call import LoopGuard, carry_out, close_unrun
 from steadyhand.session.owner import Owner, RunningTurn
 
@@ -157,7 +159,7 @@ async def _record_answer(owner: Owner, turn: RunningTurn, answer: _Stream) -> li
         answer.finish,
     )  # fmt: skip
     await owner.append_or_show([message, _usage(turn, answer.usage)])
-    owner.tell(turn.turn_id, UsageTold(_usage_view(owner)))
+    owner.tell(turn.turn_id, UsageTold(usage_view(owner.ledger)))
     for call in proposed:
         owner.tell_call(call.call_id)
     return [owner.ledger.calls[call.call_id] for call in proposed]
@@ -204,9 +206,16 @@ async def _finish(owner: Owner, turn: RunningTurn, reason: EndReason) -> None:
     if not await owner.append_or_show([Ended(turn.turn_id, reason)], barrier=True):
         reason = "journalBroken"
     owner.turn = None
-    owner.tell(turn.turn_id, TurnEnded(reason, show.changed_in_turn(owner.ledger, turn.turn_id)))
+    owner.tell(turn.turn_id, _ended(owner, turn, reason))
     owner.tell_changes()
     await owner.keep_summary()
+
+
+def _ended(owner: Owner, turn: RunningTurn, reason: EndReason) -> TurnEnded:
+    """With the files really changed, and those that the answer claims beyond them (row G6)."""
+    changed = show.changed_in_turn(owner.ledger, turn.turn_id)
+    paths = [path for file in changed for path in (file.path, file.from_) if path is not None]
+    return TurnEnded(reason, changed, unclaimed(show.last_text(owner.ledger, turn.turn_id), paths) or None)
 
 
 def _usage(turn: RunningTurn, usage: UsagePart | None) -> Usage:
@@ -217,13 +226,3 @@ def _usage(turn: RunningTurn, usage: UsagePart | None) -> Usage:
         turn.turn_id, True, usage.input, usage.output, usage.cache_hit or 0, usage.cache_miss or 0,
         usage.input + usage.output, usage.window,
     )  # fmt: skip
-
-
-def _usage_view(owner: Owner) -> UsageView:
-    every = owner.ledger.usage
-    last = every[-1]
-    billed = Billed(
-        sum(u.input for u in every), sum(u.output for u in every),
-        sum(u.cache_hit for u in every), sum(u.cache_miss for u in every),
-    )  # fmt: skip
-    return UsageView(billed, last.context, all(u.complete for u in every), last.window)

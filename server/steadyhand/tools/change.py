@@ -127,7 +127,7 @@ class PlannedChange:
                 checkpoint = store.keep(seen.text.raw, attempt_id)
             except OSError as error:
                 why = error.strerror or error
-                return Refusal("unsupported", f"The content of {self._shown} before could not be kept: {why}.")
+                return Refusal("io_error", f"The content of {self._shown} before could not be kept: {why}.")
         self._made = made
         return Gathered((_evidence(seen, made.content, attempt_id, checkpoint),))
 
@@ -191,7 +191,7 @@ class PlannedChange:
         try:
             return self._see_file(located)
         except OSError as error:
-            return Refusal("unsupported", f"{self._shown} cannot be read: {error.strerror or error}.")
+            return Refusal("io_error", f"{self._shown} cannot be read: {error.strerror or error}.")
 
     def _see_file(self, located: Located) -> _Seen | Refusal:
         disk, name = self._ground.disk, located.name

@@ -67,13 +67,17 @@ def digest_of(disk: Disk, folder: Folder, name: str) -> tuple[Digest, int]:
     return Digest(found.hexdigest()), size
 
 
+StoreName = Literal["checkpoints", "outputs"]
+STORES: tuple[StoreName, ...] = ("checkpoints", "outputs")
+
+
 @attrs.frozen
 class Contents:
     """One of the two folders. Created when something is first kept."""
 
     disk: Disk
     session_folder: str
-    name: Literal["checkpoints", "outputs"]
+    name: StoreName
 
     def keep(self, content: bytes, attempt_id: str) -> Digest:
         """Keep content durably; `attempt_id` names the file while it is written. Raises OSError."""

@@ -109,7 +109,7 @@ def locate(ground: Ground, asked: str) -> Located | Refusal:
         told = one_line(asked, told_chars_max)
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT):
             return Refusal("changed", f"The way to {told} is not there or changed while it was looked at.")
-        return Refusal("unsupported", f"{told} cannot be looked at: {error.strerror or error}.")
+        return Refusal("io_error", f"{told} cannot be looked at: {error.strerror or error}.")
 
 
 @contextmanager
