@@ -75,8 +75,8 @@ class Disk(Protocol):
         """Open a folder inside `folder`; a link raises OSError(ELOOP or ENOTDIR)."""
         ...
 
-    def make_folder(self, folder: Folder, name: str) -> None:
-        """Create a folder, 0700. FileExistsError if the name is taken."""
+    def make_folder(self, folder: Folder, name: str, mode: int = 0o700) -> None:
+        """Create a folder; of `mode` the umask takes away its bits. FileExistsError if the name is taken."""
         ...
 
     def make_root(self, path: str) -> None:
@@ -141,6 +141,13 @@ class Disk(Protocol):
 
     def rename_new(self, folder: Folder, old: str, new: str) -> None:
         """As `rename`, but FileExistsError if `new` exists, in the same step where the system can."""
+        ...
+
+    def rename_to(self, folder: Folder, name: str, other: Folder, new: str, exclusive: bool) -> None:
+        """Move `name` into the folder `other` as `new` in one step, a link as itself.
+
+        `exclusive`: FileExistsError if `new` exists, in the same step where the system can; else it is replaced.
+        OSError(EXDEV) where the two lie on different file systems: then nothing has happened."""
         ...
 
     def exchange(self, folder: Folder, first: str, second: str) -> bool:

@@ -116,5 +116,5 @@ def test_when_two_names_are_one_file(claimed: str, changed: str, flagged: bool) 
 
 def test_a_long_answer_takes_no_time() -> None:
     """A reply of the largest size is looked through in time linear enough to sit at the end of a turn."""
-    text = "I wrote a.py, b.py and c.py " * 4000 + "\n" + "`" * 5000 + "(" * 5000
-    assert set(unclaimed(text, ["a.py", "b.py"])) == {"c.py"}
+    text = "I wrote a.py, b.py and c.py. " * 4000 + "\n" + "`" * 5000 + "(" * 5000 + "I wrote d.py " * 4000
+    assert unclaimed(text, ["a.py", "b.py"]) == ("c.py",)

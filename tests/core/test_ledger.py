@@ -278,6 +278,15 @@ def test_an_unacknowledged_tail_counts_against_us_only(told_by: str, first: int,
     assert len(ledger.grants) == grants
 
 
+def test_a_reply_in_the_tail_was_never_given() -> None:
+    """J6, T2: it is passed over with its result, so other words may stand for it; the read is read again (C7)."""
+    records = [*asked("look"), *looked("look")]
+    assert verdicts(folded(records, unacknowledged=7))[ident("look")] == "returned"
+    ledger = folded(records, unacknowledged=6)
+    assert ledger.calls[ident("look")].reply is None
+    assert verdicts(ledger)[ident("look")] == "interrupted"
+
+
 def test_what_follows_the_tail_counts() -> None:
     """J6: the verdict that the next writer records stands, and nothing is classified twice."""
     after: list[Record] = [Damage(0, unacknowledged=8), Epoch(ident("epoch 2"), 1, "host")]
@@ -315,7 +324,7 @@ def test_the_queue_keeps_its_order() -> None:
     begins = prompt("turn")
     ledger = folded([*begun(), Queue(begins.client_message_id, begins.turn_id, "x"), begins])
     assert not ledger.queue
-    assert ledger.prompts[begins.client_message_id] == (begins.turn_id, begins.text)
+    assert ledger.prompts[begins.client_message_id] == (begins.turn_id, "x"), "as it was sent, for a resend"
 
 
 def test_a_turn_ends_once() -> None:

@@ -82,7 +82,8 @@ def tell(place: Place, point: Point | None) -> Died[tuple[str, list[Operation]]]
         counting = CountingDisk(system_disk())
         disk = counting if point is None else KillingDisk(counting, point.number, point.when)
         async with rig(place, disk=disk) as house:
-            return await tell_story(house), list(counting.operations)
+            reason = await tell_story(house)
+        return reason, counting.operations
 
     return forked(life)
 
@@ -129,7 +130,8 @@ def _killed_everywhere(folder: Path, settle: SettleSetting) -> None:
             place = lay_out(Place.under(folder / f"{number}-{point.when}"))
             died = tell(place, point)
             if through:
-                assert died.value is not None and died.value[0] == "done"
+                assert died.value is not None
+                assert died.value[0] == "done"
                 assert points > 2 * operations_min
                 return
             assert died.signal == signal.SIGKILL, point
@@ -138,9 +140,7 @@ def _killed_everywhere(folder: Path, settle: SettleSetting) -> None:
             shutil.rmtree(place.base)
 
 
-def after_this_death(
-    place: Place, left: Left, point: str, settle: SettleSetting = "checked", life: int = 2
-) -> None:
+def after_this_death(place: Place, left: Left, point: str, settle: SettleSetting = "checked", life: int = 2) -> None:
     try:
         if not left.records:
             assert forked(lambda: lives_without(place)).value == {**NOTES, **AFTER}
@@ -235,10 +235,13 @@ def test_killed_while_the_person_is_asked_it_did_not_run(in_memory: Path) -> Non
             return first, ended.reason, house.ledger(SESSION)
 
     assert forked(asked).signal == signal.SIGKILL
-    assert Left.of(place).having("started") == set() and place.files()["old.txt"] == "old\n"
+    assert Left.of(place).having("started") == set()
+    assert place.files()["old.txt"] == "old\n"
     first, reason, ledger = value_of(forked(allowed))
-    assert list(first.states.values()) == ["notRun"] and first.snapshot.calls == ()
-    assert reason == "done" and place.files()["old.txt"] == "changed\n"
+    assert list(first.states.values()) == ["notRun"]
+    assert first.snapshot.calls == ()
+    assert reason == "done"
+    assert place.files()["old.txt"] == "changed\n"
     assert [attempt.result.outcome for attempt in ledger.attempts.values() if attempt.result] == [
         "interrupted_before_execution",
         "returned",
@@ -257,15 +260,20 @@ def test_killed_in_the_middle_of_a_command_it_is_unknown(in_memory: Path) -> Non
 
     assert forked(ended_by_it).signal == signal.SIGKILL
     left = Left.of(place)
-    assert left.files[COUNTER] == AFTER[COUNTER] and left.having("result") == set()
+    assert left.files[COUNTER] == AFTER[COUNTER]
+    assert left.having("result") == set()
     later = value_of(forked(lambda: lives_after(place, prompt=prompt)))
     (attempt,) = later.opened.ledger.attempts.values()
-    assert list(later.opened.states.values()) == ["unknown"] and attempt.uncertain and attempt.check is None
+    assert list(later.opened.states.values()) == ["unknown"]
+    assert attempt.uncertain
+    assert attempt.check is None
     assert [uncertain.title for uncertain in later.opened.snapshot.calls] == [attempt.title]
     assert later.journals == [later.opened.journal] * 2
-    assert later.resent is None and later.last_files[COUNTER] == AFTER[COUNTER]
+    assert later.resent is None
+    assert later.last_files[COUNTER] == AFTER[COUNTER]
 
 
 def value_of(died: Died[T]) -> T:
-    assert died.signal is None and died.value is not None
+    assert died.signal is None
+    assert died.value is not None
     return died.value

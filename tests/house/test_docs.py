@@ -24,10 +24,8 @@ SERVER = ROOT / "server" / "steadyhand"
 TESTS = ROOT / "tests"
 
 # How many rows each part of the contract has; every id from 1 on stands in docs/features.md once.
-ROWS = {
-    **{"J": 14, "C": 8, "T": 7, "N": 2, "W": 9, "B": 8, "A": 9, "F": 5, "S": 7, "K": 3, "D": 4, "U": 2},
-    **{"P": 5, "E": 5, "R": 3, "X": 1, "G": 9, "V": 3, "I": 16},
-}
+COUNTS = (14, 8, 7, 2, 9, 8, 9, 5, 7, 3, 4, 2, 5, 5, 3, 1, 9, 3, 16)
+ROWS = dict(zip("JCTNWBAFSKDUPERXGVI", COUNTS, strict=True))
 STATES = {"built", "partly", "not built", "not run"}
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
@@ -173,9 +171,7 @@ def test_the_page_classifies_as_the_server_does() -> None:
         )
         for row in table_after(read("recovery.md"), "The verdict")
     ]
-    assert written == [
-        (row.reached, row.reads, row.broken, row.replied, row.verdict) for row in recovery.CLASSIFY
-    ]
+    assert written == [(row.reached, row.reads, row.broken, row.replied, row.verdict) for row in recovery.CLASSIFY]
 
 
 def test_the_page_settles_as_the_server_does() -> None:
@@ -190,9 +186,7 @@ def test_the_page_settles_as_the_server_does() -> None:
         )
         for row in table_after(read("recovery.md"), "Settled by proof")
     ]
-    assert written == [
-        (row.check, row.executor_gone, row.durable, row.setting, row.settled) for row in recovery.SETTLE
-    ]
+    assert written == [(row.check, row.executor_gone, row.durable, row.setting, row.settled) for row in recovery.SETTLE]
 
 
 def test_the_page_names_states_as_the_server_does() -> None:
@@ -232,8 +226,25 @@ def test_the_page_names_the_errors_of_the_table() -> None:
 def test_the_page_names_what_is_not_built() -> None:
     """The methods and commands that docs/protocol.md calls not built are those of the table."""
     written = {row["name"] for row in table_after(read("protocol.md"), "Not built yet")}
-    missing = {row.name for row in (*methods.METHODS, *methods.COMMANDS) if not row.built}
+    missing = {method.name for method in methods.METHODS if not method.built}
+    missing |= {command.name for command in methods.COMMANDS if not command.built}
     assert written == missing
+
+
+# --- docs/architecture.md -----------------------------------------------------------------------------------
+
+
+def test_every_room_has_its_line() -> None:
+    """Each module of the server is named among the rooms of docs/architecture.md, and no room that is not there."""
+    page = read("architecture.md")
+    rooms = page[page.index("\n## Rooms\n") : page.index("\n## Invariants\n")]
+    for layer in ("core", "journal", "tools", "session", "edge", "adapters"):
+        found = re.search(rf"^\*\*{layer}\*\*(.*?)(?:\n\n|\Z)", rooms, re.MULTILINE | re.DOTALL)
+        assert found is not None, layer
+        named = set(re.findall(r"`(\w+)`", found[1]))
+        there = {path.stem for path in (SERVER / layer).glob("*.py")} - {"__init__"}
+        assert there - named == set(), f"rooms of {layer} without a line"
+        assert named - there == set(), f"lines of {layer} without a room"
 
 
 # --- every page ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from steadyhand.session import prompts
 from steadyhand.session.events import EventRing
 from steadyhand.session.owner import Owner
 from tests.support.fakes import FakeProcesses
-from tests.support.scripted import GatedDisk, Gate, Stage, asks, kinds, on_disk, says, staged, until, write
+from tests.support.scripted import Gate, GatedDisk, Stage, asks, kinds, on_disk, says, staged, until, write
 
 pytestmark = pytest.mark.anyio
 

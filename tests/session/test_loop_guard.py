@@ -12,8 +12,8 @@ from steadyhand.session.call import same_call_max
 from tests.support.scripted import (
     Gate,
     ScriptedEditor,
-    assert_closed,
     asks,
+    assert_closed,
     call,
     calls_of,
     read,

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from steadyhand.adapters.disk import system_disk
 from steadyhand.core.model import ReplyMessage
 from steadyhand.core.record import Epoch, Result
 from steadyhand.core.refusal import Refused
@@ -20,8 +21,8 @@ from tests.support.scripted import (
     Gate,
     Park,
     ScriptedEditor,
-    assert_closed,
     asks,
+    assert_closed,
     journal_path,
     kinds,
     on_disk,
@@ -33,7 +34,6 @@ from tests.support.scripted import (
     states,
     write,
 )
-from steadyhand.adapters.disk import system_disk
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from steadyhand.tools.tool import Done, Running
 from tests.support.scripted import (
     Gate,
     ScriptedTool,
-    assert_closed,
     asks,
+    assert_closed,
     call,
     calls_of,
     on_disk,

@@ -9,7 +9,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from steadyhand.core.model import AssistantMessage, CallProposed, Finish, ModelTrouble, ReplyMessage, TextPart, UserMessage
+from steadyhand.core.model import (
+    AssistantMessage,
+    CallProposed,
+    Finish,
+    ModelTrouble,
+    ReplyMessage,
+    TextPart,
+    UserMessage,
+)
 from steadyhand.core.record import Assistant, Cancel, Ended, Result, Started, Supplied
 from steadyhand.core.record import Tool as Replied
 from steadyhand.core.transcript import validate
@@ -18,14 +26,14 @@ from steadyhand.session import prompts
 from steadyhand.tools.tool import Done, Running
 from tests.support.fakes import FakeProcesses, Script
 from tests.support.scripted import (
-    GatedDisk,
     Gate,
+    GatedDisk,
     Park,
     ScriptedEditor,
     ScriptedTool,
     Stage,
-    assert_closed,
     asks,
+    assert_closed,
     beside,
     call,
     calls_of,

@@ -34,6 +34,7 @@ Verb = Literal[
     "sync_folder",
     "rename",
     "rename_new",
+    "rename_to",
     "exchange",
     "unlink",
     "give_attributes",
@@ -100,9 +101,9 @@ class WatchedDisk:
         self._folders[entered] = self._path(folder, name)
         return entered
 
-    def make_folder(self, folder: Folder, name: str) -> None:
+    def make_folder(self, folder: Folder, name: str, mode: int = 0o700) -> None:
         target = self._path(folder, name)
-        self._durable("make_folder", target, lambda: self.inner.make_folder(folder, name))
+        self._durable("make_folder", target, lambda: self.inner.make_folder(folder, name, mode))
 
     def make_root(self, path: str) -> None:
         self._durable("make_root", "", lambda: self.inner.make_root(path))
@@ -175,6 +176,10 @@ class WatchedDisk:
     def rename_new(self, folder: Folder, old: str, new: str) -> None:
         target = self._pair(folder, old, new)
         self._durable("rename_new", target, lambda: self.inner.rename_new(folder, old, new))
+
+    def rename_to(self, folder: Folder, name: str, other: Folder, new: str, exclusive: bool) -> None:
+        target = f"{self._path(folder, name)} -> {self._path(other, new)}"
+        self._durable("rename_to", target, lambda: self.inner.rename_to(folder, name, other, new, exclusive))
 
     def exchange(self, folder: Folder, first: str, second: str) -> bool:
         target = self._pair(folder, first, second)

@@ -37,14 +37,15 @@ from steadyhand.core.model import (
     UsagePart,
 )
 from steadyhand.core.questions import Answer, HeldBackQuestion, PermissionQuestion, UserQuestion
-from steadyhand.core.record import Cancel, EffectClass, Mode, Record, Result, Scope, Started, Tool as Replied, Unknown
+from steadyhand.core.record import Cancel, EffectClass, Mode, Record, Result, Scope, Started, Unknown
+from steadyhand.core.record import Tool as Replied
 from steadyhand.core.scope import EVERYTHING, NOTHING
 from steadyhand.core.settings import Settings
 from steadyhand.core.show import call_state
 from steadyhand.core.told import MessageTold, Told
-from steadyhand.core.views import CallView, CallChanged, Event, TurnEnded, TurnEvent
+from steadyhand.core.views import CallChanged, CallView, Event, TurnEnded, TurnEvent
 from steadyhand.journal.format import read_journal
-from steadyhand.ports import Disk, OpenDocument, Processes
+from steadyhand.ports import Disk, Models, OpenDocument, Processes
 from steadyhand.session import prompts
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
@@ -157,8 +158,13 @@ class Park:
         self.gate.go.set()
 
     async def wait_open(self) -> PermissionQuestion:
+        question = await self.wait_any()
+        assert isinstance(question, PermissionQuestion)
+        return question
+
+    async def wait_any(self) -> PermissionQuestion | HeldBackQuestion:
         await self.gate.wait_reached()
-        assert isinstance(self.question, PermissionQuestion)
+        assert self.question is not None
         return self.question
 
 
@@ -432,8 +438,9 @@ async def staged(
     settings: Settings | None = None,
     state: Path | None = None,
     life: int = 1,
+    models: Models | None = None,
 ) -> AsyncIterator[Stage]:
-    """A life in `folder/ws` and `folder/state`; `state` and `life` for a later one."""
+    """A life in `folder/ws` and `folder/state`; `state` and `life` for a later one; `models` instead of the script."""
     root, kept = folder / "ws", state or folder / "state"
     for made in (root, kept):
         made.mkdir(exist_ok=True)
@@ -452,7 +459,7 @@ async def staged(
             processes=processes or FakeProcesses(),
             clock=FakeClock(),
             ids=FakeIds(life * ids_per_life),
-            models=model,
+            models=models or model,
             editor=person,
             tools={tool.name: tool for tool in (*TOOLS, *tools)},
             version="0.1",

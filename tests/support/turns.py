@@ -212,6 +212,13 @@ async def rig(
     place.state.mkdir(parents=True, exist_ok=True)
     editor = editor or ScriptedEditor()
     async with anyio.create_task_group() as tasks:
+
+        def spawn(work: Callable[[], Awaitable[None]], name: str) -> None:
+            async def task() -> None:
+                await work()
+
+            tasks.start_soon(task, name=name)
+
         world = World(
             disk=disk or system_disk(),
             processes=processes or SystemProcesses(),
@@ -222,7 +229,7 @@ async def rig(
             tools={tool.name: tool for tool in TOOLS},
             version="0.0",
             state_directory=str(place.state),
-            spawn=lambda work, name: tasks.start_soon(work, name=name),
+            spawn=spawn,
             settings=Settings(mode=mode, settle=settle),
         )
         house = House(world)

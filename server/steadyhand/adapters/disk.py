@@ -50,8 +50,8 @@ class SystemDisk(OpenFiles):
     def enter(self, folder: Folder, name: str) -> Folder:
         return Folder(os.open(component(name), _folder_only | _no_link, dir_fd=folder))
 
-    def make_folder(self, folder: Folder, name: str) -> None:
-        os.mkdir(component(name), folder_mode, dir_fd=folder)
+    def make_folder(self, folder: Folder, name: str, mode: int = folder_mode) -> None:
+        os.mkdir(component(name), mode, dir_fd=folder)
 
     def make_root(self, path: str) -> None:
         make_root(path)
@@ -113,6 +113,12 @@ class SystemDisk(OpenFiles):
 
     def rename_new(self, folder: Folder, old: str, new: str) -> None:
         renames.rename_new(folder, component(old), component(new))
+
+    def rename_to(self, folder: Folder, name: str, other: Folder, new: str, exclusive: bool) -> None:
+        if exclusive:
+            renames.rename_new(folder, component(name), component(new), other)
+        else:
+            os.rename(component(name), component(new), src_dir_fd=folder, dst_dir_fd=other)
 
     def exchange(self, folder: Folder, first: str, second: str) -> bool:
         return renames.exchange(folder, component(first), component(second))

@@ -67,8 +67,8 @@ class PathDisk(OpenFiles):
         """The path of a name in a folder that is still the one that was opened."""
         return os.path.join(self.real_path(folder), component(name))
 
-    def make_folder(self, folder: Folder, name: str) -> None:
-        os.mkdir(self._at(folder, name), folder_mode)
+    def make_folder(self, folder: Folder, name: str, mode: int = folder_mode) -> None:
+        os.mkdir(self._at(folder, name), mode)
 
     def make_root(self, path: str) -> None:
         wanted = absolute(path)
@@ -146,7 +146,13 @@ class PathDisk(OpenFiles):
         os.replace(self._at(folder, old), self._at(folder, new))
 
     def rename_new(self, folder: Folder, old: str, new: str) -> None:
-        first, second = self._at(folder, old), self._at(folder, new)
+        self.rename_to(folder, old, folder, new, True)
+
+    def rename_to(self, folder: Folder, name: str, other: Folder, new: str, exclusive: bool) -> None:
+        first, second = self._at(folder, name), self._at(other, new)
+        if not exclusive:
+            os.replace(first, second)
+            return
         if sys.platform == "win32":
             os.rename(first, second)  # never replaces there
             return

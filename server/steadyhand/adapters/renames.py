@@ -42,13 +42,14 @@ def _renameat2() -> _Renameat2 | None:
     return found
 
 
-def renamed(folder: int, old: str, new: str, flags: int) -> bool:
-    """Call renameat2 inside one folder; False where it cannot be done here. Raises OSError otherwise."""
+def renamed(folder: int, old: str, new: str, flags: int, other: int | None = None) -> bool:
+    """Call renameat2, into the folder `other` if one is given; False where it cannot be done here. Raises OSError
+    otherwise."""
     function = _renameat2()
     if function is None:
         return False
     ctypes.set_errno(0)
-    if function(folder, os.fsencode(old), folder, os.fsencode(new), flags) == 0:
+    if function(folder, os.fsencode(old), folder if other is None else other, os.fsencode(new), flags) == 0:
         return True
     number = ctypes.get_errno()
     if number in unknown_to_system:
@@ -61,26 +62,28 @@ def exchange(folder: int, first: str, second: str) -> bool:
     return renamed(folder, first, second, rename_exchange_flag)
 
 
-def rename_new(folder: int, old: str, new: str) -> None:
-    """Rename inside the folder; FileExistsError if `new` is there, in the same step wherever possible."""
-    if renamed(folder, old, new, rename_noreplace_flag):
+def rename_new(folder: int, old: str, new: str, other: int | None = None) -> None:
+    """Rename inside the folder, or into the folder `other`; FileExistsError if `new` is there, in the same step wherever
+    possible."""
+    if renamed(folder, old, new, rename_noreplace_flag, other):
         return
+    goal = folder if other is None else other
     try:
-        os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        os.link(old, new, src_dir_fd=folder, dst_dir_fd=goal, follow_symlinks=False)
     except OSError as trouble:
         if trouble.errno not in unlinkable:
             raise
     else:
         os.unlink(old, dir_fd=folder)
         return
-    _look_and_rename(folder, old, new)
+    _look_and_rename(folder, old, goal, new)
 
 
-def _look_and_rename(folder: int, old: str, new: str) -> None:
+def _look_and_rename(folder: int, old: str, goal: int, new: str) -> None:
     """The last way: between the look and the rename another process can make `new`, and would lose it."""
     try:
-        os.stat(new, dir_fd=folder, follow_symlinks=False)
+        os.stat(new, dir_fd=goal, follow_symlinks=False)
     except FileNotFoundError:
-        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=goal)
         return
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)

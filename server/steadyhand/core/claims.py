@@ -11,6 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+sentence_chars_max = 2_000
+"""What is longer is no sentence, and says nothing."""
+
 _VERBS = (
     "wrote|written|rewrote|rewritten|overwrote|overwritten|created|updated|saved|changed|edited|added|modified|generated"
     "|deleted|removed|renamed|moved|replaced"
@@ -41,7 +44,7 @@ _VERB = re.compile(rf"(?<![\w`/.-])(?:{_VERBS})(?![\w`/.-])", re.I)
 _PATH = re.compile(r"`([^`\n]+)`|(?<![\w`/.@:~-])((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)*)(?![\w`/@:]|://)")
 _AWAY = re.compile(
     r"\b(?:from|using|with|via|like|imports?|imported|for|of|than|which|that|see|per|by|calls?|reads?|based|after|as in"
-    r"|similar|and then|to (?!(?:the |a |an |new |file |files |both )*[`\w./@+-]+(?:[`\s,;.]|$)))",
+    r"|similar|and then|to (?!(?:the |a |an |new |file |files |both )*\W?\0))",
     re.I,
 )
 """After these words a clause speaks of other files than those that were written."""
@@ -58,8 +61,9 @@ def unclaimed(text: str, changed_paths: Iterable[str]) -> tuple[str, ...]:
 
 def _sentences(text: str) -> Iterator[str]:
     for line in _SENTENCE_END.split(_FENCED.sub("\n", text)):
-        if line.strip() and not line.lstrip().startswith(">") and not line.rstrip().endswith("?"):
-            yield line
+        told = line.strip()
+        if told and len(told) <= sentence_chars_max and not told.startswith(">") and not told.endswith("?"):
+            yield told
 
 
 def _claimed(sentence: str) -> Iterator[str]:
@@ -72,8 +76,9 @@ def _claimed(sentence: str) -> Iterator[str]:
 def _by_verb(clause: str) -> Iterator[str]:
     """Files after a verb, as far as it speaks of them; files right before one."""
     paths = [(found.start(), found.end(), path) for found in _PATH.finditer(clause) if (path := _path(found))]
+    blanked = _blanked(clause, paths)
     for verb in _VERB.finditer(clause):
-        away = _AWAY.search(_blanked(clause, paths), verb.end())
+        away = _AWAY.search(blanked, verb.end())
         for start, _, path in paths:
             if start >= verb.end() and (away is None or start < away.start()):
                 yield path
@@ -94,7 +99,7 @@ def _joined(clause: str, paths: list[tuple[int, int, str]]) -> Iterator[str]:
 def _path(found: re.Match[str]) -> str | None:
     """The file that a match names; None if it is none."""
     quoted, bare = found.groups()
-    name: str = (quoted or bare).strip().rstrip(".,:;")
+    name: str = re.sub(r"^_(.+)_$", r"\1", (quoted or bare).strip().rstrip(".,:;"))
     last = name.rpartition("/")[2]
     stem, dot, extension = last.rpartition(".")
     if re.search(r"[\s()<>$*{}=]|://", name) or not re.search(r"\w", last) or _PRODUCTS.fullmatch(name):
@@ -115,9 +120,9 @@ def _without_names(clause: str) -> str:
 
 
 def _blanked(clause: str, paths: list[tuple[int, int, str]]) -> str:
-    """As long as before, with a plain word for each file."""
+    """As long as before, with NULs for each file."""
     for start, end, _ in paths:
-        clause = clause[:start] + "x" * (end - start) + clause[end:]
+        clause = clause[:start] + "\0" * (end - start) + clause[end:]
     return clause
 
 

@@ -79,6 +79,7 @@ class Attempt:
     retry_of: str | None = None
     restore_of: str | None = None
     permission: Permission | None = None
+    told: bool = False  # the notice of its settlement is recorded
     asked_again: bool = False  # the user was asked whether the confirmed call may run again (row B6)
 
     @property
@@ -201,6 +202,9 @@ class Ledger:
                 self._supply(record)
             case Notice():
                 self.said.append(Said(stamped.at, record, record.turn_id or ""))
+                about = self.attempts.get(record.attempt_id) if record.attempt_id else None
+                if about is not None and about.settlement is not None:
+                    about.told = True
             case Usage():
                 self.usage.append(record)
             case Title():
@@ -389,7 +393,7 @@ def known_to_have_happened(attempt: Attempt) -> bool:
     return attempt.result is not None and attempt.result.outcome == "returned"
 
 
-_PASSED_OVER = (Result, Settlement, Permission, Tool, User, Queue)
+_PASSED_OVER = (Result, Settlement, Permission, Tool, User, Queue, ModeSet)
 """What counts for nothing in an unacknowledged tail; a prompt there was refused, so sending it again is no repeat."""
 
 

@@ -13,6 +13,28 @@ import attrs
 
 FinishReason = Literal["stop", "calls", "length", "filtered", "unknown"]
 
+TroubleKind = Literal[
+    "other",
+    "settings",  # an address or a model name is missing or cannot be used
+    "keyMissing",  # no key was found; nothing was sent
+    "key",  # 401: the key is not accepted
+    "balance",  # 402, or a quota that is used up
+    "forbidden",  # 403
+    "notFound",  # 404: no such model, or no such address
+    "tooLarge",  # 413: more bytes than the provider takes
+    "window",  # more tokens than the model's window holds; nothing was sent, or the provider refused it
+    "reasoning",  # the provider wants reasoning back that nobody has; `ModelRequest.thinking` False goes on
+    "rejected",  # another 4xx: the request is wrong, and the same one will be again
+    "rate",  # 429
+    "overloaded",  # 503, 529, or capacity that ran out in mid-answer
+    "server",  # another 5xx
+    "unreachable",  # no connection, or closed before the answer's first byte
+    "silent",  # no sign of life, or no progress, within the limit
+    "redirected",  # 3xx; never followed
+    "notAProvider",  # a web page or text where an answer should be
+    "garbled",  # an answer nobody can read: broken JSON, broken UTF-8, over a bound
+]
+
 
 @attrs.frozen
 class ToolOffer:
@@ -43,6 +65,7 @@ class AssistantMessage:
     text: str  # may be empty only when there are calls
     calls: tuple[AskedCall, ...] = ()
     reasoning: str | None = None
+    sealed: str | None = None  # `ReasoningPart.sealed` of this answer, as it came
 
 
 @attrs.frozen
@@ -63,7 +86,10 @@ class ModelRequest:
     system: str
     tools: tuple[ToolOffer, ...]
     messages: tuple[OutMessage, ...]
-    output_tokens_max: int | None = None
+    output_tokens_max: int | None = None  # None: the adapter's default; clamped to what the window leaves
+    input_tokens: int | None = None  # what system, tools and messages are known to have; None: estimated
+    thinking: bool = True  # False: ask without reasoning where that can be said (after trouble "reasoning")
+    continues: bool = False  # the last message is an AssistantMessage to be gone on with (row P2); then no tools
 
 
 @attrs.frozen
@@ -73,7 +99,10 @@ class TextPart:
 
 @attrs.frozen
 class ReasoningPart:
+    """Reasoning as text. `sealed`, at most once and whole: what the provider wants back unread (signed blocks)."""
+
     delta: str
+    sealed: str | None = None
 
 
 @attrs.frozen
@@ -116,4 +145,23 @@ class Answered:
 
 
 class ModelTrouble(Exception):
-    """A provider that cannot answer. The text is one clear sentence that says what to do next."""
+    """A provider that cannot answer. The text is one clear sentence that says what to do next.
+
+    `retryable`: the same request may be sent again, if no call of its answer was started (row P3). `retry_after_s`:
+    the provider's own wish in seconds, unbounded. `status`: of HTTP, None where none came. No secret is in any of it.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        kind: TroubleKind = "other",
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.kind: TroubleKind = kind
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.status = status

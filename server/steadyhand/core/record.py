@@ -185,6 +185,7 @@ class Evidence:
     line_ending: str | None = None  # "lf" | "crlf" | "mixed" | "none"
     temporary: str | None = None  # name beside `resolved`
     checkpoint: str | None = None  # digest of the kept content before; None: none kept
+    kind: Literal["file", "link"] = "file"  # what was there or is meant to be; the content of a link is its target
 
 
 @attrs.frozen

@@ -237,6 +237,20 @@ class CallChanged:
 
 
 @attrs.frozen
+class PlanItem:
+    text: str
+    state: Literal["open", "doing", "done"]
+
+
+@attrs.frozen
+class PlanTold:
+    """The model's plan, whole; replaces the one before."""
+
+    items: tuple[PlanItem, ...]
+    kind: Literal["plan"] = "plan"
+
+
+@attrs.frozen
 class UsageTold:
     usage: UsageView
     kind: Literal["usage"] = "usage"
@@ -289,7 +303,7 @@ class UsageView:
     window: int | None = None
 
 
-Event: TypeAlias = "Began | TextDelta | CallChanged | UsageTold | Warned | Noticed | TurnEnded"
+Event: TypeAlias = "Began | TextDelta | CallChanged | PlanTold | UsageTold | Warned | Noticed | TurnEnded"
 
 
 @attrs.frozen

@@ -20,17 +20,20 @@ class Progress:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._open: set[str] = set()
+        self._making: dict[str, str | None] = {}  # turn whose token is being made → why it ended meanwhile
+        self._shown: set[str] = set()
         self.cancel: Callable[[str], Awaitable[None]] | None = None
         server.on_lsp(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, self._cancelled)
 
     def follow(self, told: TurnEvent) -> None:
         match told.event:
-            case Began() if self._wanted() and len(self._open) < turns_shown_max:
-                self._open.add(told.turn_id)
+            case Began() if self._wanted() and len(self._making) + len(self._shown) < turns_shown_max:
+                self._making[told.turn_id] = None
                 self._server.start(partial(self._begin, told.turn_id), "progress of a turn")
-            case TurnEnded(reason) if told.turn_id in self._open:
-                self._open.discard(told.turn_id)
+            case TurnEnded(reason) if told.turn_id in self._making:
+                self._making[told.turn_id] = reason
+            case TurnEnded(reason) if told.turn_id in self._shown:
+                self._shown.discard(told.turn_id)
                 self._report(told.turn_id, types.WorkDoneProgressEnd(message=reason))
             case _:
                 pass
@@ -44,11 +47,14 @@ class Progress:
             params = types.WorkDoneProgressCreateParams(token=turn_id)
             await self._server.request(types.WINDOW_WORK_DONE_PROGRESS_CREATE, params, create_s_max)
         except EditorError:
-            self._open.discard(turn_id)
+            del self._making[turn_id]
             return
+        ended = self._making.pop(turn_id)
         self._report(turn_id, types.WorkDoneProgressBegin(title="Steadyhand", cancellable=True))
-        if turn_id not in self._open:  # it ended while the token was made
-            self._report(turn_id, types.WorkDoneProgressEnd())
+        if ended is None:
+            self._shown.add(turn_id)
+        else:
+            self._report(turn_id, types.WorkDoneProgressEnd(message=ended))
 
     def _report(self, turn_id: str, value: object) -> None:
         self._server.notify(types.PROGRESS, types.ProgressParams(token=turn_id, value=value))

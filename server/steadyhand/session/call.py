@@ -24,7 +24,18 @@ from steadyhand.core.identity import (
 )
 from steadyhand.core.ledger import Attempt, Call
 from steadyhand.core.questions import Option, PermissionQuestion
-from steadyhand.core.record import Evidence, FileChange, Grant, Intent, Outcome, Permission, Record, Result, Started, Tool
+from steadyhand.core.record import (
+    Evidence,
+    FileChange,
+    Grant,
+    Intent,
+    Outcome,
+    Permission,
+    Record,
+    Result,
+    Started,
+    Tool,
+)
 from steadyhand.core.show import shown_arguments
 from steadyhand.core.words import (
     after_error_satisfied,
@@ -98,7 +109,7 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
     if isinstance(gathered, Refusal):
         return await _refuse(owner, admitted, gathered, held=held)
     if not await _start(owner, turn, admitted, gathered, held):
-        return
+        return None
     await _run_and_record(owner, turn, admitted, gathered.evidence)
 
 

@@ -12,10 +12,9 @@ import anyio
 import attrs
 
 from steadyhand.core.ledger import Ledger, fold
-from steadyhand.core.record import Epoch, Record, Session, TitleSource
 from steadyhand.core.plain import plain
+from steadyhand.core.record import Epoch, Record, Session, TitleSource
 from steadyhand.core.refusal import Refused
-from steadyhand.session.uris import path_of
 from steadyhand.core.views import MessageView, QueuedView, ReadOnly, SessionView, Snapshot
 from steadyhand.journal.log import JournalBroken, load
 from steadyhand.ports import Folder
@@ -25,6 +24,7 @@ from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
 from steadyhand.session.prompts import start_next
 from steadyhand.session.removal import remove_session
+from steadyhand.session.uris import path_of
 from steadyhand.session.world import World
 
 owner_wait_s_max = 5.0

@@ -141,8 +141,15 @@ class _Performer:
             self._append(journal, records)
 
     def _settle(self, journal: Journal) -> None:
-        """Settle by proof what is still uncertain, from whatever epoch (row B3)."""
-        records: list[Record] = []
+        """Settle by proof what is still uncertain, from whatever epoch (row B3).
+
+        A settlement whose append was cut before its notice is told now (rows J2, T2).
+        """
+        records: list[Record] = [
+            _told(self.world.ids, attempt, attempt.settlement.settled)
+            for attempt in self.ledger.attempts.values()
+            if attempt.settlement is not None and not attempt.told
+        ]
         for attempt in self.ledger.uncertain():
             seen = self._recover(attempt)
             settled = settle(seen.check, True, seen.durable, self.world.settings.settle)
@@ -170,8 +177,12 @@ def settlement(ids: Ids, attempt: Attempt, settled: Settled, seen: Looked) -> li
     """A settlement by check, and the notice that tells it once."""
     return [
         Settlement(attempt.attempt_id, attempt.call_id, settled, "recovery", check=seen.check),
-        Notice(ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id),
+        _told(ids, attempt, settled),
     ]
+
+
+def _told(ids: Ids, attempt: Attempt, settled: Settled) -> Notice:
+    return Notice(ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id)
 
 
 def _result(ids: Ids, verdict: Verdict, seen: Looked) -> Result:

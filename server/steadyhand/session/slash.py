@@ -10,7 +10,7 @@ import anyio
 import attrs
 
 from steadyhand.core.ledger import Attempt
-from steadyhand.core.record import Assistant, EndReason, Ended
+from steadyhand.core.record import Assistant, Ended, EndReason
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected
 from steadyhand.core.views import Action, Began, TextDelta, TurnEnded

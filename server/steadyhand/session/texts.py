@@ -15,9 +15,9 @@ from steadyhand.core.ledger import Attempt, Ledger
 from steadyhand.core.postcondition import Present
 from steadyhand.core.record import Evidence
 from steadyhand.core.text_edit import FileText, decode
-from steadyhand.session.uris import quoted
 from steadyhand.core.views import Side
 from steadyhand.ports import Folder
+from steadyhand.session.uris import quoted
 from steadyhand.tools.catalogue import intended_content
 from steadyhand.tools.content import Contents
 from steadyhand.tools.place import display, entered, parts_of

@@ -27,7 +27,7 @@ from steadyhand.core.model import (
     TextPart,
     UsagePart,
 )
-from steadyhand.core.record import Assistant, EndReason, Ended, Proposed, Record, Usage
+from steadyhand.core.record import Assistant, Ended, EndReason, Proposed, Record, Usage
 from steadyhand.core.transcript import missing_replies, outgoing, validate
 from steadyhand.core.usage import usage_view
 from steadyhand.core.views import TextDelta, TurnEnded, UsageTold, Warned

@@ -1,0 +1,129 @@
+"""The models of the settings: which provider, which name, at which address, with whose key.
+
+`RemoteModels` makes one `RemoteModel` for each pair of provider and name, over one HTTP client, and keeps it: the
+connections, and what was learnt of a window, outlive a turn. New settings begin anew. Nothing is opened, and no HTTP
+library imported, before the first request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from steadyhand.adapters.http_client import HttpClient
+from steadyhand.adapters.model_answer import tokens
+from steadyhand.adapters.model_remote import Access, RemoteModel, Secret
+from steadyhand.core.model import ModelTrouble
+from steadyhand.core.profiles import PROFILES, Profile
+
+list_s_max = 20.0
+list_bytes_max = 8 * 1024 * 1024
+models_listed_max = 1000
+
+
+@attrs.frozen
+class ModelSettings:
+    """`model.*` of the settings that concern the way to a provider. They belong to `provider`, not to another one
+    that a session may have chosen."""
+
+    provider: str
+    base_url: str | None = None
+    key_variable: str | None = None
+
+
+@attrs.frozen
+class Listed:
+    """A model a provider offers; window in tokens."""
+
+    name: str
+    window: int | None = None
+
+
+class RemoteModels:
+    """Models over HTTP, of one event loop."""
+
+    def __init__(
+        self,
+        settings: Callable[[], ModelSettings],
+        environment: Callable[[], Mapping[str, str]],
+        secret: Secret | None = None,
+    ) -> None:
+        """`settings` and `environment` are asked anew for each model and each request."""
+        self._settings = settings
+        self._environment = environment
+        self._secret = secret
+        self._client = HttpClient()
+        self._made: dict[tuple[str, str], RemoteModel] = {}
+        self._made_for: ModelSettings | None = None
+
+    def model(self, provider: str, name: str) -> RemoteModel:
+        """The model behind a pair. A name that is only the provider's word is one that nobody chose. ModelTrouble where
+        settings are missing or cannot be used."""
+        settings = self._settings()
+        if settings != self._made_for:
+            self._made.clear()
+            self._made_for = settings
+        made = self._made.get((provider, name))
+        if made is None:
+            made = self._made[(provider, name)] = RemoteModel(self._access(settings, provider, name), self._client)
+        return made
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _access(self, settings: ModelSettings, provider: str, name: str) -> Access:
+        profile = PROFILES.get(provider)
+        if profile is None:
+            known = ", ".join(PROFILES)
+            raise ModelTrouble(
+                f"There is no provider “{provider}”: set steadyhand.model.provider to practice, {known}.",
+                kind="settings",
+            )
+        chosen = profile.model if name in ("", provider) else name
+        if chosen is None:
+            raise ModelTrouble(
+                f"No model of {profile.label} is chosen: set steadyhand.model.name.", kind="settings"
+            )
+        configured = provider == settings.provider
+        return Access(
+            profile=profile,
+            name=chosen,
+            environment=self._environment,
+            base_url=settings.base_url if configured else None,
+            key_variable=settings.key_variable if configured else None,
+            secret=self._secret,
+        )
+
+
+async def list_models(model: RemoteModel) -> tuple[Listed, ...]:
+    """What the provider offers, in its order. A window that it tells for this model is remembered by it. ModelTrouble
+    where it does not answer."""
+    path = "/models" if model.profile.dialect == "chat" else "/v1/models?limit=1000"
+    body = await model.get(path, list_s_max, list_bytes_max)
+    try:
+        told: Any = json.loads(body)
+        entries = told.get("data") or told.get("models") or []
+        listed = tuple(
+            Listed(str(entry.get("id") or entry.get("name")), _window(model.profile, entry))
+            for entry in entries[:models_listed_max]
+        )
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        if body.lstrip()[:1] == b"<":
+            raise model.troubles.not_a_provider() from None
+        raise model.troubles.garbled() from None
+    for entry in listed:
+        only = model.profile.model == "default" and len(listed) == 1  # llama.cpp has one, whatever it is called
+        if entry.window and (entry.name == model.access.name or only) and model.access.window is None:
+            model.window = entry.window
+    return listed
+
+
+def _window(profile: Profile, entry: Mapping[str, Any]) -> int | None:
+    for member in profile.window_members:
+        told = tokens(entry, *member.split("."))
+        if told:
+            return told
+    return None

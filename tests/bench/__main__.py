@@ -1,0 +1,221 @@
+"""`make bench`: three measurements, each beside a yardstick that is measured in turns with it, in the same run.
+
+    start       spawn to the answer of `initialize`     against an empty Python, and Python with `lsprotocol` imported
+    durable     *started* and *result* of one call      against the same bytes, appended and synced by a loop in C
+    recovery    opening a session of 20,000 records     against `json.loads` of its lines
+
+Times depend on the machine and on what else it does; the ratios are what to compare. Nothing is asserted. The files
+lie where `TMPDIR` says; on a file system in memory the second row says little.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import anyio
+import attrs
+
+from steadyhand.adapters.clock import SystemClock
+from steadyhand.adapters.disk import system_disk
+from steadyhand.core.record import Record
+from steadyhand.journal.format import FIRST_PREV, write_line, write_lines
+from steadyhand.journal.log import JOURNAL, Journal
+from tests.support.journals import AT, begun, ends, ident, intends, prompt, proposes, ran, replies, says, starts
+from tests.support.killed_server import shipped
+from tests.support.raw_client import RawClient
+from tests.support.turns import Place, rig
+
+starts_measured = 7
+calls_measured = 300
+calls_per_round = 30
+records_recovered = 20_000
+openings_measured = 5
+c_source = Path(__file__).with_name("durable_limit.c")
+
+
+@attrs.frozen
+class Line:
+    """One line of the table. `times_s`: seconds, of which the median counts; none: `note` says why."""
+
+    what: str
+    times_s: Sequence[float] = ()
+    note: str = ""
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.times_s)
+
+
+def timed(act: Callable[[], object]) -> float:
+    begun_at = time.perf_counter()
+    act()
+    return time.perf_counter() - begun_at
+
+
+# Start.
+
+
+def start(base: Path) -> list[Line]:
+    """A server as an editor starts it, until it has answered."""
+    servers: list[float] = []
+    empty: list[float] = []
+    types: list[float] = []
+    for number in range(starts_measured):
+        servers.append(_until_initialized(base / f"state-{number}"))
+        empty.append(timed(lambda: _python("pass")))
+        types.append(timed(lambda: _python("import lsprotocol.types")))
+    return [
+        Line("spawn to the answer of initialize", servers),
+        Line("  an empty Python", empty),
+        Line("  Python with lsprotocol imported", types),
+    ]
+
+
+def _until_initialized(state: Path) -> float:
+    command, environment = shipped(state)
+    begun_at = time.perf_counter()
+    with RawClient(command, environment) as client:
+        client.initialize()
+        took = time.perf_counter() - begun_at
+        client.shut_down()
+    return took
+
+
+def _python(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Durable.
+
+
+def durable(base: Path) -> list[Line]:
+    """Journal and C loop in turns of a few calls, on the same disk."""
+    first: list[Record] = [starts("call")]
+    second: list[Record] = [ends("call"), replies("call")]
+    sizes = [sum(len(write_line(record, 1, FIRST_PREV, AT)[0]) for record in part) for part in (first, second)]
+    limit = _compiled(base)
+    ours: list[float] = []
+    theirs: list[float] = []
+    disk = system_disk()
+    folder = disk.open_folder(str(base))
+    journal, _ = Journal.create(disk, SystemClock(), folder, begun())
+    for _ in range(calls_measured // calls_per_round):
+        for _ in range(calls_per_round):
+            ours.append(timed(lambda: (journal.append(first, True), journal.append(second, True))))
+        if limit is not None:
+            theirs += _of_the_disk(limit, base / "limit", sizes)
+    journal.close()
+    disk.close(folder)
+    where = f"started {sizes[0]} bytes, result and reply {sizes[1]} bytes"
+    return [
+        Line(f"the journal of one call ({where})", ours),
+        Line("  the same bytes, a loop in C", theirs, "" if limit else "skipped: no C compiler (cc) on this machine"),
+    ]
+
+
+def _compiled(base: Path) -> Path | None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    program = base / "durable_limit"
+    subprocess.run([compiler, "-O2", "-o", str(program), str(c_source)], check=True)
+    return program
+
+
+def _of_the_disk(program: Path, file: Path, sizes: Sequence[int]) -> list[float]:
+    command = [str(program), str(file), str(calls_per_round), *map(str, sizes)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [int(line) / 1e9 for line in answer.stdout.split()]
+
+
+# Recovery.
+
+
+def recovery(base: Path) -> list[Line]:
+    """A long session that died while a file was written; opened anew each time."""
+    place = Place.under(base / "long")
+    content, _, _ = write_lines(tuple(_long_story()), 1, FIRST_PREV, AT)
+    session = place.session(ident("session"))
+    session.mkdir(parents=True)
+    ours: list[float] = []
+    plain: list[float] = []
+    for life in range(1, openings_measured + 1):
+        (session / JOURNAL).write_bytes(content)
+        (session / "summary.json").unlink(missing_ok=True)
+        ours.append(anyio.run(_opening, place, life))
+        plain.append(timed(lambda: [json.loads(line) for line in content.splitlines()]))
+    count = content.count(b"\n")
+    return [
+        Line(f"opening a session of {count:,} records ({len(content) / 1e6:.1f} MB)", ours),
+        Line("  json.loads of its lines", plain),
+    ]
+
+
+def _long_story() -> Iterator[Record]:
+    yield from islice(_turns(), records_recovered - 2)
+    yield intends("last", "last turn")
+    yield starts("last")
+
+
+def _turns() -> Iterator[Record]:
+    yield from begun()
+    for number in range(records_recovered):
+        turn, call = f"turn {number}", f"call {number}"
+        yield prompt(turn, "do the next thing")
+        yield proposes(turn, call)
+        yield from ran(call, turn)
+        yield says(turn, "That is done.")
+
+
+async def _opening(place: Place, life: int) -> float:
+    async with rig(place, life=life) as house:
+        begun_at = time.perf_counter()
+        await house.open(ident("session"))
+        return time.perf_counter() - begun_at
+
+
+# The table.
+
+
+def shown(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"
+
+
+def table(lines: Sequence[Line]) -> Iterator[str]:
+    """The first line of a measurement against each that follows it."""
+    measured = lines[0]
+    width = 92
+    for line in lines:
+        if not line.times_s:
+            yield f"{line.what:<{width}}{line.note}"
+            continue
+        ratio = "" if line is measured else f"x {measured.median_s / line.median_s:.2f}"
+        spread = f"{shown(min(line.times_s))} … {shown(max(line.times_s))}"
+        yield f"{line.what:<{width}}{shown(line.median_s):>9}  {ratio:<9}{spread}  (n = {len(line.times_s)})"
+
+
+def main() -> int:
+    """Always 0: a measurement does not fail."""
+    print("median, how many times the yardstick, smallest and largest\n")
+    with tempfile.TemporaryDirectory(prefix="steadyhand-bench-") as base:
+        for measure in (start, durable, recovery):
+            folder = Path(base) / measure.__name__
+            folder.mkdir()
+            print("\n".join(table(measure(folder))), flush=True)
+            print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""`make demo`: the server is killed at four bad moments, and afterwards says what is true and does nothing twice.
+
+Each scene asks for one thing that could be seen twice (a line appended to a file), lets the server die somewhere in
+it, starts it again, and compares what it says with what is on disk. Then the work goes on. The end is a table; the
+exit code is 0 only if every row of it agrees. No editor, no key, no network, nothing outside a temporary folder.
+
+To grow: a scene is a function from a `Run` to a `Row`, listed in `SCENES`.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+from tests.demo.stage import FILES, Json, Shop, Visit, calls_of, line_chars, notices_of, say, title
+
+started_s_max = 15.0
+look_again_s = 0.02
+
+
+@attrs.frozen
+class Row:
+    """What the table says of one effect. `times`: how often it stands on disk at the end. `agrees`: all is right."""
+
+    effect: str
+    times: int
+    said: str
+    true: str
+    agrees: bool
+
+
+SETTLED = {
+    "no": "settles nothing by itself",
+    "checked_absent": "settles it by looking at the file",
+    "checked_present": "settles it by looking at the file",
+}
+SAID = {
+    "checked_absent": "it is not there",
+    "checked_present": "it is there",
+    "conflict": "neither old nor new: you decide",
+    "unknown": "unknown: it may have run",
+}
+"""What the server said, by its own word for it, as the table has it."""
+
+
+@attrs.define
+class Run:
+    """The project and its one session, through all lives of the server."""
+
+    shop: Shop
+    session: str = ""
+
+    def killed(self, prompt: str, **fault: object) -> None:
+        """Ask for something and let the server die in it, at a named place."""
+        with Visit(self.shop, fault) as visit:
+            if not self.session:
+                self.session = visit.create()
+            else:
+                visit.open(self.session)
+            say("You ask:", prompt)
+            visit.begin(self.session, prompt)
+            number = visit.died()
+        say("Then:", f"the server is killed (signal {number}).")
+
+    def reopened(self, visit: Visit) -> Json:
+        """The session as the next server shows it."""
+        opened = visit.open(self.session)
+        call = calls_of(opened)[-1]
+        say("Started again:", f"it calls “{call['title']}” {call['state']}, and {SETTLED[call.get('settled', 'no')]}.")
+        if "settled" in call:
+            say("In the chat:", notices_of(opened)[-1])
+        return call
+
+
+def before_the_file_is_replaced(run: Run) -> Row:
+    """Nothing has happened, and that is provable; so asking again is safe."""
+    title("1  Killed just before a file is replaced")
+    name, line = "CHANGES.md", "- The shop sells cake."
+    prompt = f'append "{line}" to {name}'
+    run.killed(prompt, verb="exchange", target=name)
+    there = run.shop.count(name, line)
+    say("On disk:", f"the line stands in {name} {times(there)}.")
+    with Visit(run.shop) as visit:
+        call = run.reopened(visit)
+        say("At the file:", visit.hint(name, "checked-write"))
+        again = run.shop.count(name, line)
+        say("You ask again:", prompt)
+        visit.ask(run.session, prompt)
+        last = run.shop.count(name, line)
+        say("On disk:", f"the line stands in {name} {times(last)}.")
+    settled = str(call.get("settled", call["state"]))
+    agrees = settled == "checked_absent" and (there, again, last) == (0, 0, 1)
+    true = f"it was there {times(there)}; asked again, {times(last)}"
+    return Row(f"a line for {name}", last, SAID[settled], true, agrees)
+
+
+def after_the_file_was_replaced(run: Run) -> Row:
+    """It has happened, though nobody could write that down; the file proves it."""
+    title("2  Killed after a file was replaced, before that could be recorded")
+    name, line = "TODO.md", "- Count the cups."
+    run.killed(f'append "{line}" to {name}', verb="write", carries="result")
+    there = run.shop.count(name, line)
+    say("On disk:", f"the line stands in {name} {times(there)}.")
+    with Visit(run.shop) as visit:
+        call = run.reopened(visit)
+        say("At the file:", visit.hint(name, "checked-write"))
+        answer = visit.ask(run.session, f"show {name}")
+        say("The work goes on:", f"show {name}: {answer['text'].splitlines()[-1]}.")
+    last = run.shop.count(name, line)
+    settled = str(call.get("settled", call["state"]))
+    agrees = settled == "checked_present" and (there, last) == (1, 1) and answer["reason"] == "done"
+    return Row(f"a line for {name}", last, SAID[settled], f"it was there {times(there)}", agrees)
+
+
+def while_somebody_else_saves(run: Run) -> Row:
+    """Neither old nor new: nothing is guessed, the user decides."""
+    title("3  Killed after a file was replaced, while another program saves it too")
+    name, line, other = "NOTES.md", "- Cake is 4.", "- Saved by another program."
+    path = run.shop.folder / name
+    someone = [sys.executable, "-c", f"open({str(path)!r}, 'a').write({other + chr(10)!r})"]
+    run.killed(f'append "{line}" to {name}', verb="exchange", target=name, when="after", run=someone)
+    there, theirs = run.shop.count(name, line), run.shop.count(name, other)
+    say("On disk:", f"the line stands in {name} {times(there)}, and the other program's {times(theirs)}.")
+    with Visit(run.shop) as visit:
+        call = run.reopened(visit)
+        say("At the file:", visit.hint(name, "uncertain-write"))
+        say("The light bulb:", " · ".join(visit.offers(run.shop, name)))
+        attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
+        found = visit.command("recovery.inspect", **attempt)["inspection"]
+        say("You choose Inspect:", found["text"])
+        say("Now it offers:", " · ".join(visit.offers(run.shop, name)))
+        visit.command("recovery.confirm", **attempt, inspectionId=found["inspectionId"])
+        say("You choose Confirm:", f"and the hint is {'gone' if name not in visit.hints() else 'still there'}.")
+        answer = visit.ask(run.session, f'append "- Both were kept." to {name}')
+        say("The work goes on:", f"another line for {name}: {answer['text'].splitlines()[-1]}.")
+    last = run.shop.count(name, line)
+    kept = run.shop.count(name, other) == 1 and run.shop.count(name, "- Both were kept.") == 1
+    check = str(found.get("check", call["state"]))
+    agrees = call["state"] == "unknown" and check == "conflict" and (there, last) == (1, 1) and kept
+    true = f"it was there {times(there)}, the other program's {times(theirs)}"
+    return Row(f"a line for {name}", last, SAID[check], true, agrees)
+
+
+def during_a_command(run: Run) -> Row:
+    """A command leaves nothing that proves it; it stays unknown, holds back what could clash, and is never repeated."""
+    title("4  Killed during a command")
+    name, line = "deliveries.txt", "12 cups"
+    command = f"echo '{line}' >> {name}; sleep 1"
+    with Visit(run.shop) as visit:
+        visit.open(run.session)
+        say("You ask:", f"run {command}")
+        visit.begin(run.session, f"run {command}")
+        _until(lambda: run.shop.count(name, line) > 0)
+        visit.client.process.kill()
+        say("Then:", f"the server is killed (signal {visit.died()}).")
+    there = run.shop.count(name, line)
+    say("On disk:", f"the line stands in {name} {times(there)}.")
+    prompt = 'append "- Ask for cups." to TODO.md'
+    questions: list[str] = []
+
+    def decide(question: str, offered: list[str]) -> str:
+        questions.append(question)
+        say("It asks first:", question)
+        say("It offers:", " · ".join(offered))
+        say("You choose:", "Continue without knowing")
+        return "Continue without knowing"
+
+    with Visit(run.shop) as visit:
+        call = run.reopened(visit)
+        visit.answering(decide)
+        say("You ask:", prompt)
+        answer = visit.ask(run.session, prompt)
+        say("The work goes on:", f"{answer['text'].splitlines()[-1]}.")
+    last = run.shop.count(name, line)
+    agrees = (
+        call["state"] == "unknown"
+        and (there, last) == (1, 1)
+        and len(questions) == 1
+        and run.shop.count("TODO.md", "- Ask for cups.") == 1
+    )
+    return Row("a command", last, SAID[call["state"]], f"it had run {times(there)}", agrees)
+
+
+SCENES: tuple[Callable[[Run], Row], ...] = (
+    before_the_file_is_replaced,
+    after_the_file_was_replaced,
+    while_somebody_else_saves,
+    during_a_command,
+)
+
+
+def times(count: int) -> str:
+    return {0: "0 times", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def table(rows: Sequence[Row]) -> None:
+    """Effect, how often it happened, what was said, what was true."""
+    title("What was said and what was true")
+    heads = ("effect", "happened", "said after the restart", "true at that moment", "")
+    cells = [
+        (row.effect, times(row.times), row.said, row.true, "agrees" if row.agrees else "DISAGREES") for row in rows
+    ]
+    widths = [max(len(line[column]) for line in (heads, *cells)) for column in range(len(heads))]
+    for line in (heads, tuple("─" * width for width in widths), *cells):
+        print("   " + "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + started_s_max
+    while not done():
+        if time.monotonic() > end:
+            raise TimeoutError("the command did not begin")
+        time.sleep(look_again_s)
+
+
+def main() -> int:
+    """0 only if every row agrees and nothing happened twice."""
+    begun = time.monotonic()
+    print("Steadyhand, killed at four bad moments. What it says afterwards is compared with your files.\n")
+    with tempfile.TemporaryDirectory(prefix="steadyhand-demo-") as base:
+        run = Run(Shop.laid_out(Path(base)))
+        say("The project:", f"a tea shop of {len(FILES)} small files in a temporary folder.")
+        say("The model:", "the practice model built in. It does what it is told and calls tools as any model does.")
+        rows = [scene(run) for scene in SCENES]
+    table(rows)
+    good = all(row.agrees and row.times <= 1 for row in rows)
+    verdict = "Every row agrees, and nothing happened twice." if good else "Something above is NOT as it should be."
+    print(f"\n{verdict} ({time.monotonic() - begun:.0f} s)"[:line_chars])
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,275 @@
+"""Every state that a power loss may leave, made from the log of a `SimDisk`.
+
+After each operation of the log the power may fail. Then the disk has, independently of each other:
+
+    names    any subset of the directory operations whose folder was not synced after them (above `subsets_max`
+             operations: every beginning, each one lost, each one alone)
+    bytes    of each file, of its writes since its last sync: any beginning; the next one torn, at each byte of a
+             journal and at sectors elsewhere, what is missing absent or zero; the size grown and no data; one lost
+             and the next one there; any one sector of all of it zero
+
+A sync that failed wrote nothing (`gate` "lost") or everything ("kept"), and later syncs do not write it. Where the
+product of all choices is above `product_max`, each choice of a file is taken with both extremes of everything else,
+and the folders' subsets with the extremes of the files. States that are equal in content and in what was promised by
+then are one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import attrs
+
+from tests.support.sim_disk import ROOT, Entry, SimDisk, Tree
+
+sector_bytes = 512
+subsets_max = 7
+"""So many directory operations have all their subsets taken."""
+product_max = 600
+JOURNAL = "journal.jsonl"
+
+Torn = Literal["byte", "sector", "whole"]
+Gate = Literal["lost", "kept"]
+
+
+@attrs.frozen
+class State:
+    """One state after a power loss. `marks`: how many marks of the log were passed by then."""
+
+    prefix: int
+    marks: int
+    tree: Tree
+    key: int
+
+
+@attrs.define
+class _Pending:
+    """What is durable for certain, and what may be."""
+
+    folders: dict[int, dict[str, int]]
+    files: dict[int, bytes]
+    names: list[Entry] = attrs.field(factory=list)
+    writes: dict[int, list[Entry]] = attrs.field(factory=dict)
+    grown: dict[int, int] = attrs.field(factory=dict)  # size that a failed sync may have left without its data
+    choices: dict[int, list[bytes]] = attrs.field(factory=dict)
+    folder_choices: list[dict[int, dict[str, int]]] | None = None
+
+    def take(self, entry: Entry, gate: Gate) -> None:
+        """One operation more."""
+        match entry:
+            case ("write" | "truncate", int(inode), *_):
+                self.writes.setdefault(inode, []).append(entry)
+                self.choices.pop(inode, None)
+            case ("sync", int(inode)):
+                self._written(inode)
+            case ("failed_sync", int(inode)):
+                if gate == "kept":
+                    self._written(inode)
+                else:
+                    size = _applied(self.files.get(inode, b""), self.writes.get(inode, ()))
+                    self.grown[inode] = max(self.grown.get(inode, 0), len(size))
+                self.writes.pop(inode, None)
+                self.choices.pop(inode, None)
+            case ("sync_folder", int(folder)):
+                here = [each for each in self.names if each[1] == folder]
+                if here:
+                    self.names = [each for each in self.names if each[1] != folder]
+                    _named(self.folders, here)
+                    self.folder_choices = None
+            case ("link" | "rename" | "exchange" | "unlink", *_):
+                self.names.append(entry)
+                self.folder_choices = None
+
+    def _written(self, inode: int) -> None:
+        if inode in self.writes:
+            self.files[inode] = _applied(self.files.get(inode, b""), self.writes.pop(inode))
+        self.choices.pop(inode, None)
+
+
+def states(
+    disk: SimDisk,
+    after: int = 0,
+    torn: Torn = "byte",
+    gate: Gate = "lost",
+    seen: set[int] | None = None,
+    product: int = product_max,
+) -> Iterator[State]:
+    """Every distinct state for each beginning of the log of at least `after` operations."""
+    seen = set() if seen is None else seen
+    pending = _Pending({inode: dict(each) for inode, each in disk.first.folders.items()}, dict(disk.first.files))
+    for made in disk.log:
+        if made[0] == "link" and made[4]:
+            pending.folders[int(str(made[3]))] = {}
+    fine = _journals(disk) if torn == "byte" else set()
+    marks = 0
+    for prefix in range(len(disk.log) + 1):
+        if prefix >= after:
+            yield from _at(pending, prefix, marks, fine, torn, seen, product)
+        if prefix < len(disk.log):
+            entry = disk.log[prefix]
+            marks += entry[0] == "mark"
+            pending.take(entry, gate)
+
+
+def _at(
+    pending: _Pending, prefix: int, marks: int, fine: set[int], torn: Torn, seen: set[int], product: int
+) -> Iterator[State]:
+    if pending.folder_choices is None:
+        pending.folder_choices = _name_choices(pending.folders, pending.names)
+    waiting = [inode for inode in {*pending.writes, *pending.grown} if pending.writes.get(inode) or inode in pending.grown]
+    for inode in waiting:
+        if inode not in pending.choices:
+            pending.choices[inode] = _byte_choices(
+                pending.files.get(inode, b""),
+                pending.writes.get(inode, []),
+                pending.grown.get(inode),
+                "byte" if inode in fine else "whole" if torn == "whole" else "sector",
+            )
+    for folders, *contents in _combined(pending.folder_choices, [pending.choices[i] for i in waiting], product):
+        files = dict(pending.files)
+        files.update(zip(waiting, contents, strict=True))
+        tree = _reachable(folders, files)
+        key = hash((marks, _content_key(tree)))
+        if key not in seen:
+            seen.add(key)
+            yield State(prefix, marks, tree, key)
+
+
+def _combined(folders: list[Any], files: list[list[bytes]], product: int) -> Iterable[tuple[Any, ...]]:
+    total = len(folders)
+    for each in files:
+        total *= len(each)
+    if total <= product:
+        return itertools.product(folders, *files)
+    return _extremes([folders, *files])
+
+
+def _extremes(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Each value of each axis with all others at their first, and all others at their last."""
+    for place, axis in enumerate(axes):
+        for end in (0, -1):
+            rest = [other[end] for other in axes]
+            for value in axis:
+                yield (*rest[:place], value, *rest[place + 1 :])
+
+
+def _name_choices(durable: dict[int, dict[str, int]], pending: list[Entry]) -> list[dict[int, dict[str, int]]]:
+    """First: nothing of it. Last: all."""
+    count = len(pending)
+    subsets: Iterable[tuple[bool, ...]]
+    if count <= subsets_max:
+        subsets = itertools.product((False, True), repeat=count)
+    else:
+        beginnings = [tuple(place < end for place in range(count)) for end in range(count)]
+        lost = [tuple(place != gone for place in range(count)) for gone in range(count)]
+        alone = [tuple(place == there for place in range(count)) for there in range(count)]
+        subsets = dict.fromkeys([*beginnings, *alone, *lost, (True,) * count])
+    found: dict[int, dict[int, dict[str, int]]] = {}
+    for subset in subsets:
+        folders = {inode: dict(each) for inode, each in durable.items()}
+        _named(folders, [entry for entry, there in zip(pending, subset, strict=True) if there])
+        key = hash(tuple((inode, tuple(sorted(each.items()))) for inode, each in folders.items()))
+        found.pop(key, None)
+        found[key] = folders
+    return list(found.values())
+
+
+def _named(folders: dict[int, dict[str, int]], entries: Iterable[Entry]) -> None:
+    for entry in entries:
+        match entry:
+            case ("link", int(folder), str(name), int(inode), bool()):
+                folders[folder][name] = inode
+            case ("rename", int(folder), str(old), str(new), int(inode)):
+                folders[folder].pop(old, None)
+                folders[folder][new] = inode
+            case ("exchange", int(folder), str(first), str(second), int(one), int(other)):
+                folders[folder][first], folders[folder][second] = other, one
+            case ("unlink", int(folder), str(name)):
+                folders[folder].pop(name, None)
+
+
+def _applied(content: bytes, writes: Iterable[Entry]) -> bytes:
+    for entry in writes:
+        match entry:
+            case ("write", int(), int(at), bytes(piece)):
+                content = content[:at].ljust(at, b"\0") + piece + content[at + len(piece) :]
+            case ("truncate", int(), int(size)):
+                content = content[:size].ljust(size, b"\0")
+    return content
+
+
+def _byte_choices(durable: bytes, writes: list[Entry], grown: int | None, torn: Torn) -> list[bytes]:
+    """What a file may hold. First: nothing of it. Last: all."""
+    found = dict.fromkeys([durable])
+    if grown is not None:
+        found[durable.ljust(grown, b"\0")] = None
+    now = durable
+    for place, entry in enumerate(writes):
+        if entry[0] == "write":
+            _torn_write(now, entry, torn, found)
+        if place + 1 < len(writes):
+            found[_applied(now, [writes[place + 1]])] = None
+        now = _applied(now, [entry])
+        found[now] = None
+    for start in range(_first_difference(durable, now) // sector_bytes * sector_bytes, len(now), sector_bytes):
+        if torn != "whole":
+            here = max(start, len(durable)) if len(now) > len(durable) else start
+            end = min(start + sector_bytes, len(now))
+            found[now[:here] + bytes(max(end - here, 0)) + now[max(end, here) :]] = None
+    found.pop(now)
+    return [*found, now]
+
+
+def _torn_write(now: bytes, entry: Entry, torn: Torn, found: dict[bytes, None]) -> None:
+    _, _, at, piece = entry
+    assert isinstance(at, int)
+    assert isinstance(piece, bytes)
+    size = len(piece)
+    if torn == "byte":
+        cuts: Iterable[int] = range(1, size)
+    else:
+        sectors = range((at // sector_bytes + 1) * sector_bytes - at, size, sector_bytes)
+        cuts = sorted({1, size // 2, size - 1, *sectors}) if torn == "sector" else ()
+    for cut in cuts:
+        if 0 < cut < size:
+            found[_applied(now, [("write", 0, at, piece[:cut])])] = None
+            found[_applied(now, [("write", 0, at, piece[:cut] + bytes(size - cut))])] = None
+    found[_applied(now, [("write", 0, at, bytes(size))])] = None
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    if other.startswith(one):
+        return len(one)
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+
+
+def _reachable(folders: dict[int, dict[str, int]], files: dict[int, bytes]) -> Tree:
+    tree = Tree({}, {})
+    pending = [ROOT]
+    while pending:
+        inode = pending.pop()
+        entries = tree.folders[inode] = dict(folders[inode])
+        for child in entries.values():
+            if child in folders:
+                pending.append(child)
+            else:
+                tree.files[child] = files.get(child, b"")
+    return tree
+
+
+def _content_key(tree: Tree) -> int:
+    """Equal for equal content, whatever the inodes are."""
+
+    def key(inode: int) -> int:
+        if inode in tree.files:
+            return hash(tree.files[inode])
+        return hash(frozenset((name, key(child)) for name, child in tree.folders[inode].items()))
+
+    return key(ROOT)
+
+
+def _journals(disk: SimDisk) -> set[int]:
+    made = {int(str(entry[3])) for entry in disk.log if entry[0] == "link" and entry[2] == JOURNAL}
+    return made | {each[JOURNAL] for each in disk.first.folders.values() if JOURNAL in each}

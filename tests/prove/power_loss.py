@@ -1,0 +1,152 @@
+"""L1: power loss at every moment of a story, of the recovery after it, and of the decisions taken then.
+
+For each state the promises are judged on the disk; then the session is opened, judged again, and opened once more,
+which has to change nothing. Wherever an opening did something that none did before in the same way, power is lost
+again at every moment of it, and so on to a depth of `depth_max`. Besides power loss from the start, a process is killed
+after each operation of a story, so that the next one stands on what is not durable, and power is lost during that one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+
+import attrs
+
+from steadyhand.core.recovery import SettleSetting
+from tests.prove.lives import SESSION, Reopened, Story, outcomes, reopened, seen
+from tests.prove.power import Torn, states
+from tests.prove.tally import Tally
+from tests.prove.truth import Bytes, Scene, Truth, broken_by_recovery, broken_on_disk, bytes_of, counted, truths
+from tests.support.sim_disk import SimDisk, Tree
+
+depth_max = 3
+nested_each = 40
+"""Of states whose recovery does what another did already, every so manieth is followed by power loss all the same."""
+
+
+@attrs.define
+class Prover:
+    """Judges states of one story; what was found is in `tally`."""
+
+    scene: Scene
+    tally: Tally
+    settle: SettleSetting = "checked"
+    _shapes: set[tuple[object, ...]] = attrs.field(factory=set)
+
+    def every_state(
+        self, disk: SimDisk, before: Truth, where: str, torn: Torn, *, after: int = 0, part: int = 0, parts: int = 1,
+        product: int = 600, depth: int = 1, limit: int | None = None,
+    ) -> None:  # fmt: skip
+        """Every state that power loss leaves of this log, judged and opened."""
+        known = truths(disk.log, before)
+        for number, state in enumerate(states(disk, after, torn, product=product)):
+            if limit is not None and number >= limit:
+                return
+            if zlib.crc32(b"%d" % number) % parts != part:
+                continue
+            told = f"{where}; power lost after operation {state.prefix} of {len(disk.log)}"
+            self.one_state(state.tree, known[state.marks], told, depth)
+
+    def one_state(self, tree: Tree, truth: Truth, where: str, depth: int) -> None:
+        self.tally.states += 1
+        self.judged(SimDisk(tree), truth, where, depth)
+
+    def judged(self, disk: SimDisk, truth: Truth, where: str, depth: int) -> Reopened | None:
+        """Judge the disk as it lies there, open it, judge that, open it again; then lose power in the opening."""
+        lies = seen(disk, self.scene.session_id)
+        self._found(broken_on_disk(self.scene, truth, lies), where)
+        begun = len(disk.log)
+        found = self._opened(disk, truth, lies, where, depth)
+        if found is None:
+            return None
+        done = disk.log[begun:]
+        self._again(disk, found, where, depth)
+        if depth < depth_max and self._new(done, found, depth):
+            self.every_state(
+                SimDiskPart.of(disk, len(done) + begun), truth, f"{where}, then opened", "sector", after=begun + 1,
+                product=40, depth=depth + 1,
+            )  # fmt: skip
+        return found
+
+    def _opened(self, disk: SimDisk, truth: Truth, lies: Bytes, where: str, depth: int) -> Reopened | None:
+        try:
+            found = reopened(disk, 10 * depth, self.settle, self.scene.session_id)
+        except Exception as error:
+            self._found([f"opening raises {type(error).__name__}: {error}"], where)
+            return None
+        if found is None:
+            if truth.created:
+                self._found(["an acknowledged session cannot be opened"], where)
+            return None
+        if not found.writable:
+            self._found([f"the session is read-only: {found.why}"], where)
+        after = seen(disk, self.scene.session_id)
+        now = truth.after(entry[1] for entry in disk.log if entry[0] == "mark") if disk.log else truth
+        self._found(broken_by_recovery(self.scene, truth, lies, after, found.ledger), f"{where}, then opened")
+        self._found(broken_on_disk(self.scene, now, after), f"{where}, then opened")
+        if depth == 1:
+            self.tally.counted += counted(truth, lies, found.ledger, found.damaged)
+        return found
+
+    def _again(self, disk: SimDisk, found: Reopened, where: str, depth: int) -> None:
+        before = seen(disk, self.scene.session_id)
+        disk.die()
+        again = reopened(disk, 10 * depth + 1, self.settle, self.scene.session_id)
+        after = seen(disk, self.scene.session_id)
+        if again is None or (before.journal, before.work) != (after.journal, after.work):
+            self._found(["opening again changes something"], where)
+        elif outcomes(again.ledger) != outcomes(found.ledger):
+            self._found(["opening again says something else"], where)
+
+    def _new(self, done: list[tuple[object, ...]], found: Reopened, depth: int) -> bool:
+        shape = (
+            depth,
+            tuple((entry[0], entry[2] if entry[0] != "write" else len(str(entry[3])) // 64) for entry in done if len(entry) > 2),
+            tuple(sorted(map(str, outcomes(found.ledger).values()))),
+        )
+        if shape in self._shapes:
+            return self.tally.states % nested_each == 0
+        self._shapes.add(shape)
+        return True
+
+    def _found(self, sentences: list[str], where: str) -> None:
+        for sentence in sentences:
+            self.tally.violation(sentence, where)
+
+
+class SimDiskPart(SimDisk):
+    """A disk with only the beginning of its log."""
+
+    @staticmethod
+    def of(disk: SimDisk, length: int) -> SimDisk:
+        found = SimDisk(disk.first)
+        found.log = disk.log[:length]
+        return found
+
+
+def lose_power(story: Story, tally: Tally, torn: Torn, part: int, parts: int, product: int = 600, limit: int | None = None) -> None:
+    """Every state of a story."""
+    disk = story.told()
+    Prover(story.scene, tally).every_state(
+        disk, Truth(), story.name, torn, part=part, parts=parts, product=product, limit=limit
+    )
+
+
+def kill_then_lose_power(story: Story, tally: Tally, part: int, parts: int, settle: SettleSetting = "checked") -> None:
+    """Killed after each operation, opened by the next process, and power lost at every moment since then."""
+    disk = story.told()
+    known = truths(disk.log)
+    prover = Prover(story.scene, tally, settle)
+    marks = 0
+    for prefix in range(len(disk.log) + 1):
+        if prefix % parts == part:
+            found = SimDisk.killed_after(disk, prefix)
+            tally.states += 1
+            where = f"{story.name}, killed after operation {prefix}"
+            lies = seen(found)
+            prover._found(broken_on_disk(story.scene, known[marks], lies), where)
+            if prover._opened(found, known[marks], lies, where, 2) is not None:
+                prover.every_state(found, Truth(), f"{where}, opened", "sector", after=prefix, product=24, depth=2)
+        marks += prefix < len(disk.log) and disk.log[prefix][0] == "mark"

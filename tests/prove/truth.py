@@ -1,0 +1,323 @@
+"""What must hold in every state, whoever made it: the promises, read anew from the bytes on disk.
+
+`Truth` is what was promised and begun by then, taken from the marks of the log. `broken_on_disk` judges a state as it
+lies there, before anything of the product has touched it: nothing acknowledged is lost, each effect has its start, and
+whatever the journal says of a file is true of that file's bytes in this very state. `broken_by_recovery` judges what
+the product then says and does. Both return sentences; none means that all promises hold.
+
+The reader here shares no code with the product. `Counted` has what is no lie and yet worth showing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import attrs
+
+from steadyhand.core.ledger import Ledger
+from tests.support.sim_disk import Entry, Tree
+
+Json = dict[str, Any]
+STATE, WORK = "/state", "/work"
+DID_NOT_RUN = frozenset({"refused", "not_started", "interrupted_before_execution", "interrupted"})
+UNCERTAIN = frozenset({"unknown", "unknown_after_restart"})
+lines_kept_max = 50_000
+
+
+@attrs.define
+class Truth:
+    """What was promised and begun, from the marks."""
+
+    created: bool = False
+    kept: list[tuple[int, str]] = attrs.field(factory=list)  # (seq, sum) of records whose barrier returned
+    ran: set[str] = attrs.field(factory=set)  # attempts whose body was entered
+    answered: set[str] = attrs.field(factory=set)  # inspections that were answered
+    decided: set[str] = attrs.field(factory=set)  # attempts whose decision was answered
+    asked: set[str] = attrs.field(factory=set)  # attempts whose permission was being asked for
+    theirs: dict[str, str] = attrs.field(factory=dict)  # path → digest of what somebody else saved there
+
+    def after(self, marks: Iterable[object]) -> Truth:
+        """With these marks more."""
+        found = attrs.evolve(
+            self, kept=list(self.kept), ran=set(self.ran), answered=set(self.answered), decided=set(self.decided),
+            asked=set(self.asked), theirs=dict(self.theirs),
+        )  # fmt: skip
+        for mark in marks:
+            match mark:
+                case "created":
+                    found.created = True
+                case ("kept", tuple(kept)):
+                    found.kept += kept
+                case ("ran", str(attempt)):
+                    found.ran.add(attempt)
+                case ("answered", str(inspection)):
+                    found.answered.add(inspection)
+                case ("decided", str(attempt)):
+                    found.decided.add(attempt)
+                case ("asked", str(attempt)):
+                    found.asked.add(attempt)
+                case ("theirs", str(path), str(digest)):
+                    found.theirs[path] = digest
+        return found
+
+
+def marks_in(log: Iterable[Entry]) -> list[object]:
+    """The marks of a log, in order."""
+    return [entry[1] for entry in log if entry[0] == "mark"]
+
+
+def truths(log: Iterable[Entry], before: Truth | None = None) -> list[Truth]:
+    """The truth after each number of marks of this log, from none on."""
+    found = [before or Truth()]
+    for mark in marks_in(log):
+        found.append(found[-1].after([mark]))
+    return found
+
+
+@attrs.define
+class Raw:
+    """The records of a journal, as this reader finds them."""
+
+    records: list[Json]
+    sums: set[tuple[int, str]]
+    damaged: int  # lines that are none, and a tail that is none
+
+    def of(self, kind: str) -> list[Json]:
+        return [record for record in self.records if record["kind"] == kind]
+
+
+def read(content: bytes) -> Raw:
+    """Every record that proves itself."""
+    raw = Raw([], set(), 0)
+    *lines, tail = content.split(b"\n")
+    if tail.strip(b"\0"):
+        lines.append(_whole(tail))
+    for line in lines:
+        found = _line(line) or _line(line[line.rfind(b'{"sum":"') :] if line.rfind(b'{"sum":"') > 0 else b"")
+        if found is None:
+            raw.damaged += 1
+            continue
+        raw.records.append(found)
+        raw.sums.add((found["seq"], found["sum"]))
+    return raw
+
+
+@lru_cache(lines_kept_max)
+def _line(line: bytes) -> Json | None:
+    if line[:8] != b'{"sum":"' or b"%08x" % zlib.crc32(line[18:]) != line[8:16]:
+        return None
+    try:
+        found: Json = json.loads(line)
+    except ValueError:
+        return None
+    return found
+
+
+def _whole(tail: bytes) -> bytes:
+    """A record whose line end is missing or zero."""
+    return tail.rstrip(b"\0")
+
+
+@lru_cache(lines_kept_max)
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@attrs.frozen
+class Bytes:
+    """What of a state the promises are about."""
+
+    journal: bytes | None
+    work: Mapping[str, bytes]  # path below the workspace's parent → bytes
+    stored: Mapping[str, bytes]  # path below the session's folder → bytes
+
+
+def bytes_of(tree: Tree, session_id: str) -> Bytes:
+    files = {path: content for path, content in tree.walk().items() if content is not None}
+    session = f"{STATE}/sessions/{session_id}/"
+    return Bytes(
+        files.get(session + "journal.jsonl"),
+        {path: content for path, content in files.items() if path.startswith(WORK + "/")},
+        {path[len(session) :]: content for path, content in files.items() if path.startswith(session)},
+    )
+
+
+@attrs.frozen
+class Scene:
+    """What a story is about. `first`: path → digest of the files before it. `opaque`: files only commands touch."""
+
+    session_id: str
+    first: Mapping[str, str]
+    opaque: frozenset[str] = frozenset()
+    asks: bool = False  # every effect needs a permission
+
+
+def broken_on_disk(scene: Scene, truth: Truth, seen: Bytes) -> list[str]:
+    """The promises that do not hold in a state as it lies there."""
+    raw = read(seen.journal or b"")
+    found = []
+    if truth.created and not raw.records:
+        found.append("an acknowledged session is gone")
+    lost = [one for one in truth.kept if one not in raw.sums] if truth.created else []
+    if lost:
+        found.append("an acknowledged record is lost")
+    numbers = [record["seq"] for record in raw.records]
+    if numbers != sorted(set(numbers)):
+        found.append("a number stands twice or out of order")
+    found += _files(scene, truth, raw, seen)
+    found += _stored(raw, seen)
+    found += _order(scene, truth, raw)
+    return found
+
+
+def _possible(scene: Scene, raw: Raw) -> dict[str, set[str | None]]:
+    """Path → the contents that what the journal says leaves possible."""
+    possible: dict[str, set[str | None]] = {path: {content} for path, content in scene.first.items()}
+    evidence: dict[str, list[Json]] = {}
+    for record in raw.records:
+        attempt = record.get("attemptId")
+        match record["kind"]:
+            case "started":
+                evidence[str(attempt)] = record.get("evidence", [])
+                for one in evidence[str(attempt)]:
+                    possible.setdefault(one["resolved"], {None}).add(one.get("intended"))
+            case "result" | "settlement":
+                side = _side(record)
+                for one in evidence.get(str(attempt), []) if side else []:
+                    possible[one["resolved"]] = {one.get(side)}
+    return possible
+
+
+def _side(record: Json) -> str | None:
+    """Whether a record says that the intended content, or the one before, is there."""
+    if record["kind"] == "settlement":
+        return {"checked_present": "intended", "checked_absent": "before"}.get(record["settled"])
+    if record.get("check") in ("satisfied", "unchanged"):
+        return "intended" if record["check"] == "satisfied" else "before"
+    return "intended" if record["outcome"] == "returned" and record.get("files") else None
+
+
+def _files(scene: Scene, truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
+    found = []
+    possible = _possible(scene, raw)
+    for path in {*possible, *scene.first} - scene.opaque:
+        content = seen.work.get(path)
+        now = None if content is None else digest(content)
+        if now in possible.get(path, {None}) or now == truth.theirs.get(path, ""):
+            continue
+        found.append("a file is not what the journal says, or was changed without a durable start")
+    temporaries = _temporaries(raw)
+    for path in seen.work:
+        if path in possible or path in scene.first or path in scene.opaque or path in temporaries:
+            continue
+        if path.endswith("/.save"):  # of the editor that is played; a torn try of it is its own
+            continue
+        found.append("a file appeared without a durable start")
+    ran_commands = any(record.get("mark") for record in raw.of("started"))
+    if not ran_commands and any(seen.work.get(path) for path in scene.opaque):
+        found.append("a command ran without a durable start")
+    for path, theirs in truth.theirs.items():
+        if not any(digest(content) == theirs for content in seen.work.values()):
+            found.append(f"somebody's save of {path} is lost")
+    return found
+
+
+def _temporaries(raw: Raw) -> dict[str, str]:
+    """Path of every temporary file that a start names → its attempt."""
+    return {
+        one["resolved"].rpartition("/")[0] + "/" + one["temporary"]: record["attemptId"]
+        for record in raw.of("started")
+        for one in record.get("evidence", [])
+        if one.get("temporary")
+    }
+
+
+def _stored(raw: Raw, seen: Bytes) -> list[str]:
+    """What records point at is there and is what its name says."""
+    wanted = {
+        f"checkpoints/{one['checkpoint']}"
+        for record in raw.of("started")
+        for one in record.get("evidence", [])
+        if one.get("checkpoint")
+    }
+    wanted |= {f"outputs/{record['output']}" for record in raw.of("tool") if record.get("output")}
+    return [
+        "a kept content that a record names is missing or damaged"
+        for path in wanted
+        if path not in seen.stored or digest(seen.stored[path]) != path.rpartition("/")[2]
+    ]
+
+
+def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
+    """What may stand only after something else, and only once."""
+    found = []
+    stood: dict[str, set[str]] = {}
+    inspections: set[str] = set()
+    for record in raw.records:
+        kind, attempt = record["kind"], str(record.get("attemptId"))
+        before = stood.setdefault(attempt, set())
+        if kind in ("result", "started", "intent") and kind in before:
+            found.append(f"an attempt has two records {kind}")
+        if kind == "settlement" and "settlement" in before and record["settled"] not in ("restored", "superseded"):
+            found.append("an attempt is settled twice")
+        if kind == "started" and scene.asks and raw.damaged == 0 and "permission" not in before:
+            found.append("something started before its permission was recorded")
+        if kind == "settlement" and record["by"] == "user" and record.get("inspectionId") not in inspections:
+            found.append("a settlement stands without the inspection it rests on")
+        if kind == "inspection":
+            inspections.add(record["inspectionId"])
+        before.add(kind)
+    if not truth.answered <= inspections:
+        found.append("an answered inspection is not stored")
+    decisions = {str(record.get("attemptId")) for record in [*raw.of("settlement"), *raw.of("reject")]}
+    if not truth.decided <= decisions:
+        found.append("an answered decision is not stored")
+    started = {record["attemptId"] for record in raw.of("started")}
+    if truth.created and not truth.ran <= started:
+        found.append("a body ran without a durable start")
+    return found
+
+
+def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, ledger: Ledger) -> list[str]:
+    """The promises that recovery broke: what it says of each call, and what it left."""
+    found = []
+    raw_before, raw = read(before.journal or b""), read(after.journal or b"")
+    if not raw_before.sums <= raw.sums:
+        found.append("recovery lost a record")
+    if ledger.refused:
+        found.append("the journal holds records that may not stand there")
+    for attempt_id in truth.ran:
+        attempt = ledger.attempts.get(attempt_id)
+        if attempt is None or attempt.result is None or attempt.result.outcome in DID_NOT_RUN:
+            found.append("a call that may have run is called not run")
+    for call in ledger.calls.values():
+        if call.attempt is None and call.reply is None:
+            found.append("a call has no end")
+        elif call.attempt is not None and call.attempt.open:
+            found.append("a call has no end")
+    ended = {record["attemptId"]: record for record in raw.of("result")}
+    for path, attempt_id in _temporaries(raw).items():
+        result = ended.get(attempt_id)
+        if path in after.work and (result is None or path.rpartition("/")[2] not in str(result.get("kept", ""))):
+            found.append("a temporary file is left behind")
+    for path, content in before.work.items():
+        if path not in _temporaries(raw) and after.work.get(path) != content:
+            found.append("recovery changed a file")
+    return found
+
+
+def counted(truth: Truth, before: Bytes, ledger: Ledger, damaged: int) -> Counter[str]:
+    """No lies, and yet worth showing."""
+    shown: Counter[str] = Counter()
+    for attempt in ledger.attempts.values():
+        if attempt.result and attempt.result.outcome in UNCERTAIN and attempt.attempt_id not in truth.ran:
+            shown["called unknown though it did not run"] += 1
+    if damaged:
+        shown["power loss told as damage"] += 1
+    return shown
