@@ -113,6 +113,7 @@ class Opened:
     files: dict[str, str]
     writable: bool
     epoch: str | None
+    half_written: list[str]  # in the session's own folder
 
 
 @attrs.frozen
@@ -131,6 +132,7 @@ async def opened(house: Rig, session_id: str = SESSION) -> Opened:
     """Open a session and say what is seen."""
     view = await house.open(session_id)
     calls = [call for message in view.messages for call in message.calls or ()]
+    folder = house.place.session(session_id)
     return Opened(
         house.ledger(session_id),
         view.snapshot,
@@ -139,6 +141,7 @@ async def opened(house: Rig, session_id: str = SESSION) -> Opened:
         house.place.files(),
         view.session.read_only is None,
         view.session.epoch,
+        [path.name for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".new")],
     )
 
 
@@ -277,6 +280,7 @@ def _nothing_done_by_opening(left: Left, first: Opened) -> None:
     assert first.files == {name: content for name, content in left.files.items() if not temporary(name)}
     kept = whole_records(first.journal)
     assert kept[: len(left.records)] == left.records
+    assert first.half_written == []
     assert first.writable
     assert first.epoch is not None
 

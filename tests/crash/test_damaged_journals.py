@@ -37,8 +37,8 @@ DID_NOT_RUN = ("notRun", "refused", "failed")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return lay_out(Place.under(tmp_path / "place"))
+def place(in_memory: Path) -> Place:
+    return lay_out(Place.under(in_memory / "place"))
 
 
 @pytest.fixture

@@ -79,10 +79,10 @@ def acknowledged(monkeypatch: pytest.MonkeyPatch) -> Acknowledged:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Callable[[], Place]:
+def places(in_memory: Path) -> Callable[[], Place]:
     """Places, one after another."""
     numbers = iter(range(10_000))
-    return lambda: lay_out(Place.under(tmp_path / f"place-{next(numbers)}"))
+    return lambda: lay_out(Place.under(in_memory / f"place-{next(numbers)}"))
 
 
 def processes(place: Place) -> FakeProcesses:

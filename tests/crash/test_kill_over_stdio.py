@@ -46,6 +46,7 @@ FAULTS: dict[str, Json] = {
     "an intent is written": {"verb": "write", "carries": "intent", "turn": 3, "when": "after"},
     "a checkpoint gets its name": {"verb": "rename", "target": "checkpoints/"},
     "a start is half written": {"verb": "write", "carries": "started", "turn": 2, "when": "half"},
+    "a start is about to be synced": {"verb": "sync", "target": "journal.jsonl", "turn": 3},
     "a start is written": {"verb": "write", "carries": "started", "turn": 2, "when": "after"},
     "a temporary file gets its mode": {"verb": "give_attributes", "when": "after"},
     "a new file gets its name": {"verb": "rename_new", "when": "after"},

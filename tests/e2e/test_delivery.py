@@ -1,4 +1,4 @@
-"""Delivery over stdio: acknowledged once durable, run once, queued in order, also across a killed server (rows D, S4)."""
+"""Delivery over stdio: acknowledged once durable, run once, queued in order, across a killed server too (D, S4)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parked(desk: Desk) -> tuple[CheckedClient, Json, str]:
 
 
 def test_acknowledged_is_on_disk(desk: Desk) -> None:
-    """Row D1: killed right behind the acknowledgement, the prompt is in the journal, for a running one and a queued one."""
+    """Row D1: killed right behind the acknowledgement, the prompt is in the journal, running or queued."""
     client = desk.server(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     first = client.send_prompt(session, "write a.txt with hello", "c1")
@@ -45,7 +45,7 @@ def test_acknowledged_is_on_disk(desk: Desk) -> None:
 
 
 def test_a_resend_after_a_kill(desk: Desk) -> None:
-    """Rows D1, D2, case 40: with the old epoch it is a duplicate of the same turn, runs nothing, and its state is told."""
+    """Rows D1, D2, case 40: with the old epoch it is a duplicate of the same turn and runs nothing."""
     client, session, turn_id = parked(desk)
     client.kill()
     client = desk.server()
@@ -104,7 +104,7 @@ def test_what_turn_start_refuses(desk: Desk) -> None:
 
 
 def test_a_queue_over_a_kill(desk: Desk) -> None:
-    """Row S4, case 76: three queued while busy are there after a kill, in order and paused; resumed they run in order."""
+    """Row S4, case 76: three queued while busy are there after a kill, in order, paused; resumed they run."""
     client, session, _ = parked(desk)
     for number in (1, 2, 3):
         assert client.send_prompt(session, f"say number {number}", f"q{number}")["queued"]
@@ -141,7 +141,8 @@ def test_events_after_a_lost_connection(desk: Desk) -> None:
     assert client.ours("turn/events", **asked, after=len(told)) == {"events": [], "next": len(told), "reset": False}
     for strange in ({**asked, "epoch": OTHER, "after": 0}, {**asked, "after": 10_000}):
         found = client.ours("turn/events", **strange)
-        assert found["reset"] is True and found["events"] == []
+        assert found["reset"] is True
+        assert found["events"] == []
     assert client.refusal("turn/events", **asked, after=-1)[0] == INVALID
 
 
@@ -152,11 +153,13 @@ def test_a_crash_while_the_user_decides(desk: Desk) -> None:
     client = desk.server()
     opened = client.ours("session/open", sessionId=session["sessionId"])
     (call,) = opened["messages"][1]["calls"]
-    assert call["state"] == "notRun" and opened["snapshot"]["calls"] == []
+    assert call["state"] == "notRun"
+    assert opened["snapshot"]["calls"] == []
     turn_id = client.send_prompt(opened["session"], "write a.txt with hello", "c2")["turnId"]
     client.ended(turn_id)
     (anew,) = client.calls(turn_id)
-    assert anew["state"] == "returned" and anew["attemptId"] != call["attemptId"]
+    assert anew["state"] == "returned"
+    assert anew["attemptId"] != call["attemptId"]
     records = desk.journal(session["sessionId"])
     assert len({r["key"] for r in records if r["kind"] == "intent"}) == 1, "the first one never happened (N2)"
     assert desk.content("a.txt") == "hello"

@@ -141,10 +141,12 @@ def test_a_command_that_is_cancelled_decides_nothing(lives: Lives) -> None:
 def test_the_list_is_over_the_workspace(lives: Lives) -> None:
     """wire.md `recovery.list`: uncertain and settled of all sessions of the client's folders, however they are spelled,
     or of one; oldest doubts are there although no session was opened by hand (A8)."""
-    first = lives.die(WRITE, PRESENT)
-    lives.place.write("b.txt", "old\n")
     second = lives.die("write b.txt with new", PRESENT)
     lives.place.write("b.txt", "somebody's\n")
+    client = lives.start()
+    client.squiggle("b.txt", "uncertain-write")
+    assert client.shut_down() == 0
+    first = lives.die(WRITE, PRESENT)
     client = lives.start(folders=[lives.place.uri + "/"])
     client.notification("window/showMessage", 20)
     listed = client.command("recovery.list")

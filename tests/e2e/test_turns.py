@@ -74,12 +74,14 @@ def test_what_a_command_runs_in(desk: Desk) -> None:
     assert client.ended(turn_id)["reason"] == "done"
     (call,) = client.calls(turn_id)
     text = call["reply"]["text"]
-    assert call["state"] == "returned" and "exit code 3" in text
+    assert call["state"] == "returned"
+    assert "exit code 3" in text
     assert f"STEADYHAND_ATTEMPT_ID={call['attemptId']}\n" in text
     assert f"STEADYHAND_SESSION_ID={session['sessionId']}\n" in text
-    key = [record["key"] for record in desk.journal(session["sessionId"]) if record["kind"] == "intent"][0]
+    key = next(record["key"] for record in desk.journal(session["sessionId"]) if record["kind"] == "intent")
     assert f"STEADYHAND_IDEMPOTENCY_KEY={key}\n" in text
-    assert "PLAIN=plain" in text and "tok-en" not in text
+    assert "PLAIN=plain" in text
+    assert "tok-en" not in text
     assert str(desk.root) in text
 
 
@@ -100,7 +102,8 @@ def test_permission_by_our_own_request(desk: Desk) -> None:
     assert client.ended(turn_id)["changed"] == []
     (question,) = asked
     assert question["arguments"] == '{"content":"hello","path":"a.txt"}'
-    assert question["title"] == "write_file: a.txt" and "+hello" in question["diff"]
+    assert question["title"] == "write_file: a.txt"
+    assert "+hello" in question["diff"]
     assert [option["id"] for option in question["options"]] == ["once", "session", "reject"]
     (call,) = client.calls(turn_id)
     assert (call["state"], call["reason"]) == ("refused", "denied")
@@ -145,7 +148,15 @@ def test_permission_by_a_message(desk: Desk) -> None:
 
 def test_an_answer_that_does_not_fit(desk: Desk) -> None:
     """wire.md: an answer is read as strictly as a request, and one that does not fit is no answer."""
-    answers: list[Any] = [{"option": "maybe"}, {"option": "waive"}, {}, None, {"option": "once", "more": 1}, ["once"], 5]
+    answers: list[Any] = [
+        {"option": "maybe"},
+        {"option": "waive"},
+        {},
+        None,
+        {"option": "once", "more": 1},
+        ["once"],
+        5,
+    ]
     left = iter(answers)
     client = desk.server(permission=lambda _: next(left))
     session = client.ours("session/create")
@@ -205,7 +216,8 @@ def test_stopping_a_command(desk: Desk) -> None:
     assert time.monotonic() - begun < 5
     (call,) = client.calls(turn_id)
     assert call["state"] == "stopped"
-    assert "so far" in call["reply"]["text"] and "may be half done" in call["reply"]["text"]
+    assert "so far" in call["reply"]["text"]
+    assert "may be half done" in call["reply"]["text"]
     assert gone(int((desk.root / "pid").read_text()))
     assert desk.content("a.txt") is None
     records = desk.kinds(session["sessionId"])
@@ -243,10 +255,12 @@ def test_ask_waits_for_the_answer(desk: Desk) -> None:
     """wire.md: text, reason and changed at the end; without a session the one used last, else a new one."""
     client = desk.server(options={"mode": "auto"})
     first = client.command("ask", {"text": "write a.txt with hello"})
-    assert first["reason"] == "done" and "done: 1 of 1" in first["text"]
+    assert first["reason"] == "done"
+    assert "done: 1 of 1" in first["text"]
     assert first["changed"] == [{"path": "a.txt", "change": "created"}]
     second = client.command("ask", {"text": "say again"})
-    assert second["sessionId"] == first["sessionId"] and second["turnId"] != first["turnId"]
+    assert second["sessionId"] == first["sessionId"]
+    assert second["turnId"] != first["turnId"]
     assert len(client.ours("session/list")["sessions"]) == 1
     other = client.ours("session/create")
     third = client.command("ask", {"text": "say here", "sessionId": other["sessionId"]})
@@ -323,7 +337,8 @@ def test_ask_for_a_turn_that_a_crash_interrupted(desk: Desk) -> None:
     client = desk.server()
     asked = {"text": "write a.txt with hello", "sessionId": session["sessionId"], "clientMessageId": "c1"}
     result = client.command("ask", asked)
-    assert result["turnId"] == turn_id and "reason" not in result
+    assert result["turnId"] == turn_id
+    assert "reason" not in result
     assert desk.content("a.txt") is None
 
 
@@ -344,7 +359,8 @@ def test_set_mode(desk: Desk) -> None:
     client = desk.server(permission="reject")
     session = client.ours("session/create")
     changed = client.ours("session/setMode", sessionId=session["sessionId"], mode="plan")
-    assert changed["mode"] == "plan" and changed["epoch"] == session["epoch"]
+    assert changed["mode"] == "plan"
+    assert changed["epoch"] == session["epoch"]
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     client.ended(turn_id)
     assert client.calls(turn_id)[0]["reason"] == "policy"
@@ -365,7 +381,8 @@ def test_bad_settings_become_defaults(desk: Desk) -> None:
     (shown,) = client.shown()
     for name in ("mode", "recovery.settle", "recovery.retry", "environment.add", "model.provider"):
         assert f"steadyhand.{name}" in shown
-    assert "unknown" not in shown and "model.name" not in shown
+    assert "unknown" not in shown
+    assert "model.name" not in shown
     assert client.say(session, "say hello")["reason"] == "done"
     assert len(client.shown()) == 1
 

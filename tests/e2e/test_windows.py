@@ -29,7 +29,7 @@ def is_parked(told: Json) -> bool:
 
 
 def test_a_session_open_in_another_window(desk: Desk) -> None:
-    """Row J11: read-only with its owner named, nothing classified; told once when it is free; opened again it is ours."""
+    """Row J11: read-only with its owner named, nothing classified; told once when free; opened again it is ours."""
     first = desk.server(permission=lambda _: UNANSWERED)
     session = first.ours("session/create")
     asked = {"sessionId": session["sessionId"]}
@@ -40,7 +40,8 @@ def test_a_session_open_in_another_window(desk: Desk) -> None:
     second = desk.server()
     opened = second.ours("session/open", **asked)
     shown = opened["session"]["readOnly"]
-    assert shown["reason"] == "owned" and shown["owner"]["pid"] == first.process.pid
+    assert shown["reason"] == "owned"
+    assert shown["owner"]["pid"] == first.process.pid
     assert "epoch" not in opened["session"]
     assert opened["messages"][1]["calls"][0]["state"] == "waiting", "it runs there"
     assert desk.journal(session["sessionId"]) == before
@@ -53,7 +54,8 @@ def test_a_session_open_in_another_window(desk: Desk) -> None:
 
     first.kill()
     free = second.notification("steadyhand/session/changed", that=lambda told: "readOnly" not in told)
-    assert free["sessionId"] == session["sessionId"] and "epoch" not in free
+    assert free["sessionId"] == session["sessionId"]
+    assert "epoch" not in free
     told = second.notification("window/showMessage", that=lambda message: "is free now" in message["message"])
     assert told["type"] == 3
     again = second.ours("session/open", **asked)
@@ -121,7 +123,8 @@ def test_a_bad_session_fails_alone(desk: Desk) -> None:
     path.rmdir()
     path.with_name("elsewhere").rename(path)
     mended = client.ours("session/open", sessionId=bad["sessionId"])["session"]
-    assert "readOnly" not in mended and client.say(mended, "say back")["reason"] == "done"
+    assert "readOnly" not in mended
+    assert client.say(mended, "say back")["reason"] == "done"
 
 
 def test_the_end_of_the_server_ends_its_turns(desk: Desk) -> None:
@@ -175,7 +178,8 @@ def test_no_folder_is_open(desk: Desk) -> None:
     assert "workspace" not in session
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     ended = client.ended(turn_id)
-    assert ended["reason"] == "done" and ended["changed"] == []
+    assert ended["reason"] == "done"
+    assert ended["changed"] == []
     assert list(desk.root.iterdir()) == []
 
 

@@ -17,7 +17,8 @@ then are one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import attrs
@@ -44,6 +45,33 @@ class State:
     key: int
 
 
+@attrs.frozen
+class _Names:
+    """One choice of names: what can be reached, and by which paths, as a key."""
+
+    folders: dict[int, dict[str, int]]
+    files: tuple[int, ...]
+    key: int
+
+    @staticmethod
+    def of(folders: dict[int, dict[str, int]]) -> _Names:
+        reached: dict[int, dict[str, int]] = {}
+        files: list[int] = []
+        paths: list[object] = []
+        pending = [("", ROOT)]
+        while pending:
+            path, inode = pending.pop()
+            reached[inode] = folders[inode]
+            for name, child in sorted(folders[inode].items()):
+                if child in folders:
+                    pending.append((f"{path}/{name}", child))
+                    paths.append((path, name))
+                else:
+                    files.append(child)
+                    paths.append((path, name, None))
+        return _Names(reached, tuple(files), hash(tuple(paths)))
+
+
 @attrs.define
 class _Pending:
     """What is durable for certain, and what may be."""
@@ -54,7 +82,7 @@ class _Pending:
     writes: dict[int, list[Entry]] = attrs.field(factory=dict)
     grown: dict[int, int] = attrs.field(factory=dict)  # size that a failed sync may have left without its data
     choices: dict[int, list[bytes]] = attrs.field(factory=dict)
-    folder_choices: list[dict[int, dict[str, int]]] | None = None
+    folder_choices: list[_Names] | None = None
 
     def take(self, entry: Entry, gate: Gate) -> None:
         """One operation more."""
@@ -93,11 +121,12 @@ def states(
     after: int = 0,
     torn: Torn = "byte",
     gate: Gate = "lost",
-    seen: set[int] | None = None,
     product: int = product_max,
+    part: int = 0,
+    parts: int = 1,
 ) -> Iterator[State]:
-    """Every distinct state for each beginning of the log of at least `after` operations."""
-    seen = set() if seen is None else seen
+    """Every distinct state for each beginning of the log of at least `after` operations; of `parts` shares, one."""
+    seen: set[int] = set()
     pending = _Pending({inode: dict(each) for inode, each in disk.first.folders.items()}, dict(disk.first.files))
     for made in disk.log:
         if made[0] == "link" and made[4]:
@@ -106,7 +135,9 @@ def states(
     marks = 0
     for prefix in range(len(disk.log) + 1):
         if prefix >= after:
-            yield from _at(pending, prefix, marks, fine, torn, seen, product)
+            for tree, key in _at(pending, marks, fine, torn, seen, product):
+                if key % parts == part:
+                    yield State(prefix, marks, tree(), key)
         if prefix < len(disk.log):
             entry = disk.log[prefix]
             marks += entry[0] == "mark"
@@ -114,8 +145,8 @@ def states(
 
 
 def _at(
-    pending: _Pending, prefix: int, marks: int, fine: set[int], torn: Torn, seen: set[int], product: int
-) -> Iterator[State]:
+    pending: _Pending, marks: int, fine: set[int], torn: Torn, seen: set[int], product: int
+) -> Iterator[tuple[Callable[[], Tree], int]]:
     if pending.folder_choices is None:
         pending.folder_choices = _name_choices(pending.folders, pending.names)
     waiting = [inode for inode in {*pending.writes, *pending.grown} if pending.writes.get(inode) or inode in pending.grown]
@@ -127,14 +158,17 @@ def _at(
                 pending.grown.get(inode),
                 "byte" if inode in fine else "whole" if torn == "whole" else "sector",
             )
-    for folders, *contents in _combined(pending.folder_choices, [pending.choices[i] for i in waiting], product):
-        files = dict(pending.files)
-        files.update(zip(waiting, contents, strict=True))
-        tree = _reachable(folders, files)
-        key = hash((marks, _content_key(tree)))
+    for names, *contents in _combined(pending.folder_choices, [pending.choices[i] for i in waiting], product):
+        files = {**pending.files, **dict(zip(waiting, contents, strict=True))}
+        key = hash((marks, names.key, tuple([files.get(inode, b"") for inode in names.files])))
         if key not in seen:
             seen.add(key)
-            yield State(prefix, marks, tree, key)
+            yield partial(_tree, names, files), key
+
+
+def _tree(names: _Names, files: dict[int, bytes]) -> Tree:
+    folders = {inode: dict(each) for inode, each in names.folders.items()}
+    return Tree(folders, {inode: files.get(inode, b"") for inode in names.files})
 
 
 def _combined(folders: list[Any], files: list[list[bytes]], product: int) -> Iterable[tuple[Any, ...]]:
@@ -155,7 +189,7 @@ def _extremes(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
                 yield (*rest[:place], value, *rest[place + 1 :])
 
 
-def _name_choices(durable: dict[int, dict[str, int]], pending: list[Entry]) -> list[dict[int, dict[str, int]]]:
+def _name_choices(durable: dict[int, dict[str, int]], pending: list[Entry]) -> list[_Names]:
     """First: nothing of it. Last: all."""
     count = len(pending)
     subsets: Iterable[tuple[bool, ...]]
@@ -166,13 +200,14 @@ def _name_choices(durable: dict[int, dict[str, int]], pending: list[Entry]) -> l
         lost = [tuple(place != gone for place in range(count)) for gone in range(count)]
         alone = [tuple(place == there for place in range(count)) for there in range(count)]
         subsets = dict.fromkeys([*beginnings, *alone, *lost, (True,) * count])
-    found: dict[int, dict[int, dict[str, int]]] = {}
+    found: dict[int, _Names] = {}
     for subset in subsets:
         folders = {inode: dict(each) for inode, each in durable.items()}
         _named(folders, [entry for entry, there in zip(pending, subset, strict=True) if there])
-        key = hash(tuple((inode, tuple(sorted(each.items()))) for inode, each in folders.items()))
+        names = _Names.of(folders)
+        key = hash((names.key, names.files))
         found.pop(key, None)
-        found[key] = folders
+        found[key] = names
     return list(found.values())
 
 
@@ -243,31 +278,6 @@ def _first_difference(one: bytes, other: bytes) -> int:
     if other.startswith(one):
         return len(one)
     return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
-
-
-def _reachable(folders: dict[int, dict[str, int]], files: dict[int, bytes]) -> Tree:
-    tree = Tree({}, {})
-    pending = [ROOT]
-    while pending:
-        inode = pending.pop()
-        entries = tree.folders[inode] = dict(folders[inode])
-        for child in entries.values():
-            if child in folders:
-                pending.append(child)
-            else:
-                tree.files[child] = files.get(child, b"")
-    return tree
-
-
-def _content_key(tree: Tree) -> int:
-    """Equal for equal content, whatever the inodes are."""
-
-    def key(inode: int) -> int:
-        if inode in tree.files:
-            return hash(tree.files[inode])
-        return hash(frozenset((name, key(child)) for name, child in tree.folders[inode].items()))
-
-    return key(ROOT)
 
 
 def _journals(disk: SimDisk) -> set[int]:

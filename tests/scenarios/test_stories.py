@@ -9,7 +9,7 @@
     hold before NAME is replaced
     you: TEXT                           a prompt; `\\n` parts its lines
     you stop                            the running turn; `you resume` the queue; `you close` the session
-    asked TITLE -> ANSWER               the question that is open; ANSWER: once, session, reject, reject NOTE, nothing, …
+    asked TITLE -> ANSWER               the question that is open; ANSWER: once, session, reject NOTE, waive, nothing, …
     asked TITLE                         it stays open
     kill                                the process is gone; a new one opens the session
     answer: TEXT                        the turn ends, and its text holds TEXT
@@ -46,7 +46,7 @@ from steadyhand.session import prompts
 from steadyhand.session.owner import Owner
 from tests.support.disks import Operation
 from tests.support.fakes import FakeProcesses, Script
-from tests.support.scripted import GatedDisk, Park, ScriptedEditor, Stage, on_disk, staged
+from tests.support.scripted import GatedDisk, Park, ScriptedEditor, Stage, on_disk, staged, until
 
 STORIES = sorted(Path(__file__).parent.glob("*.txt"))
 questions_max = 20
@@ -94,9 +94,14 @@ class Player:
         self.processes.append(processes)
         stage = await self.lives.enter_async_context(
             staged(
-                self.folder, editor=ScriptedEditor(*parks), disk=disk, processes=processes, state=state, life=number,
+                self.folder,
+                editor=ScriptedEditor(*parks),
+                disk=disk,
+                processes=processes,
+                state=state,
+                life=number,
                 models=lambda provider, name: PracticeModel(),
-            )  # fmt: skip
+            )
         )
         self.lives.callback(disk.go.set)
         owner = await stage.opened(self.now.owner.session_id) if self.all else await stage.session()
@@ -199,10 +204,13 @@ class Player:
         """Wait until the turn is held, asks, or runs a command that hangs."""
         life = self.now
         hanging = [script.started for script in self.scripts.values() if script.hangs and script.started]
-        while not (life.disk.reached.is_set() or life.parks[life.asked].gate.reached.is_set()):
-            if any(event.is_set() for event in hanging):
-                break
-            await anyio.sleep(0.002)
+        await until(
+            lambda: (
+                life.disk.reached.is_set()
+                or life.parks[life.asked].gate.reached.is_set()
+                or any(event.is_set() for event in hanging)
+            )
+        )
 
     # What is so.
 
@@ -228,8 +236,7 @@ class Player:
 
     async def call_is(self, title: str, state: str) -> None:
         with anyio.move_on_after(3):
-            while (found := self.last_call(title)) is None or found.state != state:
-                await anyio.sleep(0.002)
+            await until(lambda: (found := self.last_call(title)) is not None and found.state == state)
         self.call = self.last_call(title)
         assert self.call is not None, "no call has that title"
         assert self.call.state == state
@@ -240,7 +247,8 @@ class Player:
         return next((view for view in reversed(views) if view.title == title), None)
 
     async def reply_is(self, text: str) -> None:
-        assert self.call is not None and self.call.reply is not None
+        assert self.call is not None
+        assert self.call.reply is not None
         assert text in self.call.reply.text
 
     async def queue_is(self, texts: str) -> None:
@@ -266,6 +274,10 @@ class Player:
         assert [run.command for processes in self.processes for run in processes.runs] == listed(commands)
 
 
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
 async def test_story(tmp_path: Path, path: Path) -> None:
@@ -273,7 +285,7 @@ async def test_story(tmp_path: Path, path: Path) -> None:
     async with AsyncExitStack() as lives:
         player = Player(tmp_path, lives)
         await player.begin()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(lines_of(path), 1):
             if line.strip() and not line.startswith("#"):
                 try:
                     with anyio.fail_after(10):
@@ -291,7 +303,9 @@ def test_every_story_says_what_it_shows(path: Path) -> None:
     head = text.split("\n\n")[0]
     assert all(line.startswith("# ") for line in head.splitlines())
     assert re.search(r"\b[A-Z]\d+\b|case \d+", head)
-    expectations = re.findall(r"^(?:answer|ends|changed|reply|queue|uncertain|settled|shown|ran|call .*|file .* is.*)", text, re.M)
+    expectations = re.findall(
+        r"^(?:answer|ends|changed|reply|queue|uncertain|settled|shown|ran|call .*|file .* is.*)", text, re.M
+    )
     assert len(expectations) >= 3
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -16,12 +18,17 @@ from steadyhand.session import events as ring
 from steadyhand.session import prompts
 from steadyhand.session.events import EventRing
 from steadyhand.session.owner import Owner
+from tests.support.disks import Operation
 from tests.support.fakes import FakeProcesses
 from tests.support.scripted import Gate, GatedDisk, Stage, asks, kinds, on_disk, says, staged, until, write
 
 pytestmark = pytest.mark.anyio
 
 other_id = "f" * 32
+
+
+def at_rest(disk: GatedDisk, owner: Owner) -> bool:
+    return disk.reached.is_set() or not owner.view().busy
 
 
 async def refusal(stage: Stage, owner: Owner, epoch: str | None, name: str, text: str) -> str:
@@ -58,7 +65,9 @@ async def test_a_prompt_is_durable_before_it_is_acknowledged(tmp_path: Path) -> 
             await disk.wait_reached()
             for _ in range(10):
                 await anyio.lowlevel.checkpoint()
-            assert accepted == [] and stage.model.requests == [] and stage.numbered() == []
+            assert accepted == []
+            assert stage.model.requests == []
+            assert stage.numbered() == []
             assert not prompts.status(owner, "c1").known
             disk.go.set()
         assert len(accepted) == 1
@@ -142,7 +151,8 @@ async def test_order_of_refusals(tmp_path: Path) -> None:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("steadyhand.session.house.owner_wait_s_max", 0.05)
                 theirs = await second.opened(owner.session_id)
-            assert theirs.read_only is not None and theirs.read_only.reason == "owned"
+            assert theirs.read_only is not None
+            assert theirs.read_only.reason == "owned"
             assert await refusal(second, theirs, other_id, "c2", "two") == "notOwner"
             assert await refusal(second, theirs, other_id, "c1", "one") == "accepted"
             assert await refusal(second, theirs, other_id, "c1", "other") == "invalidParams"
@@ -163,7 +173,8 @@ async def test_a_prompt_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
         assert "full" in refused.value.message
         assert not prompts.status(owner, "c1").known
         assert not owner.view().busy
-        assert stage.model.requests == [] and stage.numbered() == []
+        assert stage.model.requests == []
+        assert stage.numbered() == []
 
 
 # --- the queue (row S4) -------------------------------------------------------------------------------------------
@@ -185,9 +196,7 @@ async def test_prompts_sent_while_busy_run_in_order(tmp_path: Path) -> None:
             await stage.ended(owner, each.turn_id)
         assert [r.text for r in on_disk(owner) if isinstance(r, User)] == ["one", "two", "three", "four"]
         shape = [
-            (told.turn_id, type(told.event))
-            for told in stage.numbered()
-            if isinstance(told.event, Began | TurnEnded)
+            (told.turn_id, type(told.event)) for told in stage.numbered() if isinstance(told.event, Began | TurnEnded)
         ]
         assert shape == [(each.turn_id, kind) for each in sent for kind in (Began, TurnEnded)]
         assert owner.queue() == ()
@@ -273,7 +282,7 @@ async def test_the_queue_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 async def test_what_is_queued_survives_a_close(tmp_path: Path) -> None:
-    """Rows S2, S4: closing ends the running turn alone; what is queued is there, paused, when the session comes back."""
+    """Rows S2, S4: closing ends the running turn alone; what is queued is there, paused, when it comes back."""
     gate = Gate()
     async with staged(tmp_path, [gate], says("2")) as stage:
         owner = await stage.session()
@@ -299,6 +308,19 @@ async def test_what_is_queued_survives_a_close(tmp_path: Path) -> None:
         del first
 
 
+def nth_from_the_end_record(number: int) -> Callable[[Operation], bool]:
+    """The operation so many behind the write of the `ended` record."""
+    seen = 0
+
+    def matches(operation: Operation) -> bool:
+        nonlocal seen
+        if seen or "ended" in operation.kinds:
+            seen += 1
+        return seen == number + 1
+
+    return matches
+
+
 async def test_a_prompt_in_the_moment_a_turn_ends(tmp_path: Path) -> None:
     """Row S2: wherever in the last operations of a turn a prompt comes, one turn runs at a time and both end."""
     for number in range(12):
@@ -308,16 +330,9 @@ async def test_a_prompt_in_the_moment_a_turn_ends(tmp_path: Path) -> None:
         hold = Gate()
         async with staged(folder, says("1"), [hold, *says("2")], says("3"), disk=disk) as stage:
             owner = await stage.session()
-            ends = [0]
-
-            def after_ended(op: object, at: int = number, ends: list[int] = ends) -> bool:
-                if ends[0] or "ended" in getattr(op, "kinds", ()):
-                    ends[0] += 1
-                return ends[0] == at + 1
-
-            disk.matches = after_ended
+            disk.matches = nth_from_the_end_record(number)
             first = await stage.send(owner, "one", "c1")
-            await until(lambda: disk.reached.is_set() or not owner.view().busy)
+            await until(partial(at_rest, disk, owner))
             accepted: list[prompts.Accepted] = []
 
             async def second(owner: Owner = owner, into: list[prompts.Accepted] = accepted) -> None:

@@ -39,7 +39,9 @@ async def test_a_new_session(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         view = await stage.house.create("Notes", stage.root.as_uri())
         assert (view.title, view.title_source, view.workspace) == ("Notes", "user", stage.root.as_uri())
-        assert view.epoch is not None and not view.busy and view.read_only is None
+        assert view.epoch is not None
+        assert not view.busy
+        assert view.read_only is None
         assert view.path == str(stage.state / "sessions" / view.session_id)
         owner = stage.house.owners[view.session_id]
         assert [type(r) for r in on_disk(owner)] == [Session, Epoch]
@@ -66,7 +68,12 @@ async def test_sessions_are_listed_from_their_files(tmp_path: Path) -> None:
         assert [view.title for view in listed] == ["n0", "n2", "n1"]
         for view in listed:
             was = before[view.session_id]
-            assert (view.created, view.updated, view.mode, view.model) == (was.created, was.updated, was.mode, was.model)
+            assert (view.created, view.updated, view.mode, view.model) == (
+                was.created,
+                was.updated,
+                was.mode,
+                was.model,
+            )
             assert view.epoch is None
         assert stage.house.owners == {}
 

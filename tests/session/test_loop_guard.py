@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from steadyhand.core.model import ReplyMessage
 from steadyhand.core.views import Warned
 from steadyhand.session import turn as turns
 from steadyhand.session.call import same_call_max
@@ -63,7 +64,7 @@ async def test_other_arguments_are_another_call(tmp_path: Path) -> None:
 
 
 async def test_the_rest_of_a_batch_is_closed(tmp_path: Path) -> None:
-    """Rows G7, T1: ten same reads in one answer: seven run, one is refused, the rest get their reply, and nothing runs."""
+    """Rows G7, T1: ten same reads in one answer: seven run, one is refused, the rest get their reply."""
     answer = asks(*[read("a.txt") for _ in range(10)], write("b.txt", "b"))
     async with staged(tmp_path, answer, says("ok")) as stage:
         (stage.root / "a.txt").write_text("A")
@@ -71,7 +72,8 @@ async def test_the_rest_of_a_batch_is_closed(tmp_path: Path) -> None:
         assert (await stage.say(owner)).reason == "bound"
         found = states(owner)
         assert found.count("returned") == 7
-        assert "refused" in found and found[-1] == "notRun"
+        assert "refused" in found
+        assert found[-1] == "notRun"
         assert stage.content("b.txt") is None
         assert_closed(owner)
         assert (await stage.say(owner)).reason == "done"
@@ -86,7 +88,8 @@ async def test_a_turn_has_so_many_requests(tmp_path: Path, monkeypatch: pytest.M
         assert (await stage.ended(owner, accepted.turn_id)).reason == "bound"
         assert len(stage.model.requests) == 3
         warned = [event for event in stage.events(accepted.turn_id) if isinstance(event, Warned)]
-        assert [event.code for event in warned] == ["bound"] and "3 requests" in warned[0].text
+        assert [event.code for event in warned] == ["bound"]
+        assert "3 requests" in warned[0].text
 
 
 async def test_a_turn_has_so_much_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,15 +97,19 @@ async def test_a_turn_has_so_much_time(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(turns, "turn_s_max", 0.05)
     async with staged(tmp_path, [Gate()]) as stage:
         owner = await stage.session()
-        assert (await stage.say(owner)).reason == "bound"
+        accepted = await stage.send(owner, "one")
+        assert (await stage.ended(owner, accepted.turn_id)).reason == "bound"
         assert not owner.view().busy
+        (warned,) = [event for event in stage.events(accepted.turn_id) if isinstance(event, Warned)]
+        assert "0.05 seconds" in warned.text
 
 
 async def test_an_answer_has_so_many_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bound on one answer: what is above it is not taken for a call, and the history stays valid."""
+    """Rows G7, T3: a bound on one answer: calls above it get a reply and do not run; none is dropped."""
     monkeypatch.setattr(turns, "calls_per_answer_max", 3)
     async with staged(tmp_path, asks(*[read(f"{n}.txt") for n in range(5)]), says("ok")) as stage:
         owner = await stage.session()
         assert (await stage.say(owner)).reason == "done"
-        assert len(calls_of(owner)) == 3
+        assert states(owner) == ["failed"] * 3 + ["notRun"] * 2
+        assert len([m for m in stage.model.requests[1].messages if isinstance(m, ReplyMessage)]) == 5
         assert_closed(owner)

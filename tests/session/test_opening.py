@@ -11,11 +11,13 @@ import pytest
 
 from steadyhand.adapters.disk import system_disk
 from steadyhand.core.model import ReplyMessage
-from steadyhand.core.record import Epoch, Result
+from steadyhand.core.record import Epoch, Record, Result
 from steadyhand.core.refusal import Refused
 from steadyhand.core.transcript import validate
+from steadyhand.ports import Folder, Lock
 from steadyhand.session import house as houses
-from tests.support.disks import MatchingFault
+from tests.support import journals
+from tests.support.disks import MatchingFault, WatchedDisk
 from tests.support.fakes import FakeProcesses, Script
 from tests.support.scripted import (
     Gate,
@@ -32,6 +34,7 @@ from tests.support.scripted import (
     says,
     staged,
     states,
+    until,
     write,
 )
 
@@ -67,7 +70,7 @@ async def test_opening_a_healthy_session_writes_nothing(tmp_path: Path) -> None:
             assert stage.model.requests == []
             epochs.add(opened.session.epoch)
         assert path.read_bytes() == before
-    assert len(epochs) == 3 and None not in epochs, "each life has an epoch of its own (S1)"
+    assert len(epochs - {None}) == 3, "each life has an epoch of its own (S1)"
     async with staged(tmp_path, says("ok"), life=5) as stage:
         await stage.say(await stage.opened(owner.session_id))
         sent = stage.model.requests[0].messages
@@ -116,7 +119,8 @@ async def test_verdicts_are_recorded_once(tmp_path: Path) -> None:
             ]  # fmt: skip
             assert all(r.by == "recovery" for r in on_disk(owner) if isinstance(r, Result))
             assert owner.view().uncertain == 1
-            assert stage.model.requests == [] and stage.editor.questions == []
+            assert stage.model.requests == []
+            assert stage.editor.questions == []
         if life == 2:
             once = path.read_bytes()
     assert path.read_bytes() == once
@@ -146,7 +150,8 @@ async def test_history_after_a_crash_is_valid(tmp_path: Path) -> None:
         validate(sent)
         told = [m for m in sent if isinstance(m, ReplyMessage)]
         assert [m.state for m in told] == ["unknown", "notRun", "notRun"]
-        assert "unknown" in told[0].text and "Do not repeat it" in told[0].text
+        assert "unknown" in told[0].text
+        assert "Do not repeat it" in told[0].text
         assert "did not run" in told[1].text
         assert "Read again" in told[2].text
         assert type(sent[-1]).__name__ == "UserMessage"
@@ -161,7 +166,9 @@ async def test_verdicts_that_cannot_be_recorded_are_shown(tmp_path: Path) -> Non
         owner = await stage.opened(session_id)
         assert states(owner) == ["unknown", "notRun", "notRun"]
         view = owner.view()
-        assert view.read_only is not None and view.read_only.reason == "disk" and view.epoch is None
+        assert view.read_only is not None
+        assert view.read_only.reason == "disk"
+        assert view.epoch is None
         assert "full" in view.read_only.text
         with pytest.raises(Refused) as refused:
             await stage.send(owner, "go on")
@@ -189,7 +196,8 @@ async def test_a_bad_session_fails_alone(tmp_path: Path) -> None:
         path.unlink()
         path.mkdir()
         opened = await stage.house.open(bad.session_id, 10)
-        assert opened.session.read_only is not None and opened.session.read_only.reason == "disk"
+        assert opened.session.read_only is not None
+        assert opened.session.read_only.reason == "disk"
         assert opened.messages == ()
         listed = {view.session_id: view for view in await stage.house.listed()}
         assert set(listed) == {good.session_id, bad.session_id}
@@ -225,7 +233,8 @@ async def test_a_session_of_a_newer_version(tmp_path: Path) -> None:
     before = path.read_bytes()
     async with staged(tmp_path, life=2) as stage:
         opened = await stage.house.open(owner.session_id, 10)
-        assert opened.session.read_only is not None and opened.session.read_only.reason == "newer"
+        assert opened.session.read_only is not None
+        assert opened.session.read_only.reason == "newer"
         with pytest.raises(Refused) as refused:
             await stage.send(stage.house.owners[owner.session_id], "hello")
         assert refused.value.kind == "journalBroken"
@@ -247,7 +256,7 @@ async def test_there_is_no_such_session(tmp_path: Path) -> None:
         for session_id in (owner.session_id, "d" * 32, "e" * 32, "../sessions"):
             for ask in (stage.house.open(session_id, 1), stage.house.owner(session_id), stage.house.close(session_id)):
                 with pytest.raises(Refused) as refused:
-                    await ask  # type: ignore[misc]  # three coroutines of three types
+                    await ask
                 assert refused.value.kind == "unknownSession"
         assert await stage.house.listed() == ()
 
@@ -256,7 +265,7 @@ async def test_there_is_no_such_session(tmp_path: Path) -> None:
 
 
 async def test_a_session_that_another_process_owns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows J11, A8: read-only with the owner named, an open call shown as running there, nothing written; told when free."""
+    """Rows J11, A8: read-only with the owner named, an open call shown as there, nothing written; told when free."""
     monkeypatch.setattr(houses, "owner_wait_s_max", 0.05)
     monkeypatch.setattr(houses, "watch_poll_s", 0.01)
     park = Park()
@@ -268,7 +277,9 @@ async def test_a_session_that_another_process_owns(tmp_path: Path, monkeypatch: 
             before = journal_path(first.state, owner.session_id).read_bytes()
             opened = await second.house.open(owner.session_id, 10)
             shown = opened.session.read_only
-            assert shown is not None and shown.reason == "owned" and shown.owner is not None
+            assert shown is not None
+            assert shown.reason == "owned"
+            assert shown.owner is not None
             assert (shown.owner.pid, shown.owner.host) == (1, "here")
             assert opened.session.epoch is None
             assert states(second.house.owners[owner.session_id]) == ["waiting"]
@@ -277,11 +288,10 @@ async def test_a_session_that_another_process_owns(tmp_path: Path, monkeypatch: 
             with pytest.raises(Refused) as refused:
                 await second.house.owners[owner.session_id].set_mode("auto")
             assert refused.value.kind == "notOwner"
-        with anyio.fail_after(5):
-            while not any("is free now" in text for text in second.editor.messages()):
-                await anyio.sleep(0.01)
+        await until(lambda: any("is free now" in text for text in second.editor.messages()))
         theirs = second.house.owners[owner.session_id]
-        assert theirs.view().read_only is None and theirs.view().epoch is None
+        assert theirs.view().read_only is None
+        assert theirs.view().epoch is None
         assert sum("is free now" in text for text in second.editor.messages()) == 1
         again = await second.house.owner(owner.session_id)
         assert again.epoch is not None, "whatever is asked of it next takes it over"
@@ -303,7 +313,8 @@ async def test_an_opening_that_waits_for_a_reloading_window(tmp_path: Path) -> N
             await anyio.sleep(0.1)
             assert views == []
             await first.house.close(owner.session_id)
-        assert views[0].read_only is None and views[0].epoch is not None
+        assert views[0].read_only is None
+        assert views[0].epoch is not None
 
 
 async def test_an_opening_that_is_given_up(tmp_path: Path) -> None:
@@ -319,6 +330,82 @@ async def test_an_opening_that_is_given_up(tmp_path: Path) -> None:
                 tasks.cancel_scope.cancel()
             with anyio.fail_after(3):
                 opened = await stage.house.open(owner.session_id, 1)
-            assert opened.session.read_only is None and opened.session.epoch is not None
+            assert opened.session.read_only is None
+            assert opened.session.epoch is not None
     assert not [kind for kind in kinds(owner) if kind not in ("session", "epoch")]
     assert_closed(owner)
+
+
+# --- histories from elsewhere (cases 2, 13) -----------------------------------------------------------------------
+
+
+def written(tmp_path: Path, *records: Record) -> Path:
+    """A state directory with a session of these records; the path of its journal."""
+    path = journal_path(tmp_path / "state", journals.ident("session"))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(journals.journal([*journals.begun(), *records]))
+    return path
+
+
+async def test_a_call_without_a_reply_in_the_middle(tmp_path: Path) -> None:
+    """Cases 2, 5, rows T2, T3: mended in what goes out, told as not run, and the stored records stay as they are."""
+    path = written(
+        tmp_path,
+        journals.prompt("one", "do it"),
+        journals.proposes("one", "make", "look"),
+        journals.prompt("two", "hi"),
+        journals.says("two", "hello"),
+    )
+    before = path.read_bytes()
+    async with staged(tmp_path, says("ok"), says("ok")) as stage:
+        owner = await stage.opened(journals.ident("session"))
+        assert states(owner) == ["notRun", "notRun"]
+        for text in ("three", "four"):
+            assert (await stage.say(owner, text)).reason == "done"
+        first, second = (request.messages for request in stage.model.requests)
+        validate(first)
+        names = ["UserMessage", "AssistantMessage", "ReplyMessage", "ReplyMessage", "UserMessage", "AssistantMessage"]
+        assert [type(message).__name__ for message in first] == [*names, "UserMessage"]
+        assert second[: len(first)] == first
+    assert path.read_bytes().startswith(before)
+
+
+async def test_a_reply_without_its_call(tmp_path: Path) -> None:
+    """Case 13, rows T1, T3: a reply whose call stands nowhere does not go out, and stays in the journal."""
+    path = written(
+        tmp_path,
+        journals.prompt("one", "do it"),
+        journals.says("one", "ok"),
+        journals.replies("ghost", "refused", "no", turn="one", admitted=False),
+        journals.prompt("two", "hi"),
+    )
+    before = path.read_bytes()
+    async with staged(tmp_path, says("ok")) as stage:
+        owner = await stage.opened(journals.ident("session"))
+        assert (await stage.say(owner, "three")).reason == "done"
+        sent = stage.model.requests[0].messages
+        validate(sent)
+        assert not [message for message in sent if isinstance(message, ReplyMessage)]
+    assert path.read_bytes().startswith(before)
+
+
+async def test_locks_that_do_not_hold(tmp_path: Path) -> None:
+    """Row J11: where the file system has no such locks a session is shown read-only, and it is said why."""
+    async with staged(tmp_path) as stage:
+        owner = await stage.session()
+    before = journal_path(tmp_path / "state", owner.session_id).read_bytes()
+
+    class NoLocks(WatchedDisk):
+        def lock(self, folder: Folder, name: str) -> Lock | None:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    async with staged(tmp_path, disk=NoLocks(system_disk()), life=2) as stage:
+        opened = await stage.house.open(owner.session_id, 1)
+        shown = opened.session.read_only
+        assert shown is not None
+        assert (shown.reason, opened.session.epoch) == ("disk", None)
+        assert "Locks do not hold" in shown.text
+        with pytest.raises(Refused) as refused:
+            await stage.send(stage.house.owners[owner.session_id], "hello")
+        assert refused.value.kind == "journalBroken"
+    assert journal_path(tmp_path / "state", owner.session_id).read_bytes() == before

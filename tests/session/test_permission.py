@@ -46,7 +46,7 @@ def answered(owner: object) -> list[tuple[str, str | None]]:
 
 
 async def test_what_a_question_says(tmp_path: Path) -> None:
-    """Rows G2, C5: tool, path, canonical arguments, the diff, and the answers that are possible; asked before *started*."""
+    """Rows G2, C5: tool, path, canonical arguments, the diff, the possible answers; asked before *started*."""
     park = Park()
     unsorted = call("write_file", path="a.txt", content="new\n")
     async with staged(tmp_path, asks(unsorted), editor=ScriptedEditor(park)) as stage:
@@ -56,7 +56,9 @@ async def test_what_a_question_says(tmp_path: Path) -> None:
         question = await park.wait_open()
         assert (question.tool, question.title) == ("write_file", "write_file: a.txt")
         assert question.arguments == '{"content":"new\\n","path":"a.txt"}'
-        assert question.diff is not None and "-old" in question.diff and "+new" in question.diff
+        assert question.diff is not None
+        assert "-old" in question.diff
+        assert "+new" in question.diff
         assert [option.id for option in question.options] == ["once", "session", "reject"]
         assert [option.label for option in question.options] == ["Allow once", "Allow in this session", "Reject"]
         assert (question.session_id, question.turn_id) == (owner.session_id, accepted.turn_id)
@@ -87,7 +89,8 @@ async def test_a_no_with_a_note(tmp_path: Path) -> None:
         owner = await stage.session()
         await stage.say(owner)
         assert outcomes(owner) == [("refused", "denied")]
-        assert "use b.txt instead" in replies(owner)[0] and "did not run" in replies(owner)[0]
+        assert "use b.txt instead" in replies(owner)[0]
+        assert "did not run" in replies(owner)[0]
         assert [r.note for r in on_disk(owner) if isinstance(r, Permission)] == ["use b.txt instead"]
         assert stage.content("a.txt") is None
         assert "started" not in kinds(owner)
@@ -134,7 +137,9 @@ async def test_a_command_for_the_session(tmp_path: Path) -> None:
     """wire.md: `session` covers this very command in this very folder, nothing like it."""
     answer = asks(run("make"), run("make"), run("make all"), run("make", cwd="sub"), write("a.txt", "1"))
     editor = ScriptedEditor("session", "reject", "reject", "reject")
-    async with staged(tmp_path, answer, says("ok"), editor=editor, processes=FakeProcesses(otherwise=Script())) as stage:
+    async with staged(
+        tmp_path, answer, says("ok"), editor=editor, processes=FakeProcesses(otherwise=Script())
+    ) as stage:
         (stage.root / "sub").mkdir()
         owner = await stage.session()
         await stage.say(owner)
@@ -147,14 +152,18 @@ async def test_a_grant_survives_a_restart(tmp_path: Path) -> None:
     async with staged(tmp_path, asks(write("a.txt", "1")), says("ok"), editor=ScriptedEditor("session")) as stage:
         owner = await stage.session()
         await stage.say(owner)
-    async with staged(tmp_path, asks(write("a.txt", "2")), says("ok"), life=2, editor=ScriptedEditor("reject")) as stage:
+    async with staged(
+        tmp_path, asks(write("a.txt", "2")), says("ok"), life=2, editor=ScriptedEditor("reject")
+    ) as stage:
         owner = await stage.opened(owner.session_id)
         await stage.say(owner)
         assert stage.editor.questions == []
         assert stage.content("a.txt") == "2"
 
 
-@pytest.mark.parametrize("path", [".git/config", ".env", ".vscode/settings.json", ".env.local", "sub/.git/hooks/x", ".bashrc"])
+@pytest.mark.parametrize(
+    "path", [".git/config", ".env", ".vscode/settings.json", ".env.local", "sub/.git/hooks/x", ".bashrc"]
+)
 async def test_a_grant_never_covers_protected_paths(tmp_path: Path, path: str) -> None:
     """Row G2: asked in every mode and whatever was granted, and never offered for the session."""
     (tmp_path / "ws" / path).parent.mkdir(parents=True)
@@ -253,7 +262,8 @@ async def test_a_crash_while_the_user_decides(tmp_path: Path) -> None:
         assert stage.content("a.txt") is None
         await stage.say(owner, "go on")
         first, second = (each.attempt for each in calls_of(owner))
-        assert first is not None and second is not None
+        assert first is not None
+        assert second is not None
         assert first.attempt_id != second.attempt_id
         assert first.key == second.key, "the first one never happened"
         assert len(stage.editor.questions) == 1
@@ -261,7 +271,7 @@ async def test_a_crash_while_the_user_decides(tmp_path: Path) -> None:
 
 
 async def test_the_turn_goes_on_after_a_no(tmp_path: Path) -> None:
-    """Row C6: a refusal is a reply like any other; the model answers it and later calls of the batch are decided anew."""
+    """Row C6: a refusal is a reply like any other; later calls of the batch are decided on their own."""
     editor = ScriptedEditor("reject", "once")
     async with staged(tmp_path, asks(write("a.txt", "1"), write("b.txt", "2")), says("ok"), editor=editor) as stage:
         owner = await stage.session()

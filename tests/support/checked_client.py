@@ -70,7 +70,8 @@ class CheckedClient(RawClient):
         if method in methods.BY_NAME:
             wire.structure(methods.BY_NAME[method].params, params)
         elif method in types.METHOD_TO_TYPES:
-            _standard.structure(params or {}, types.METHOD_TO_TYPES[method][2] or object)
+            shape: Any = types.METHOD_TO_TYPES[method][2]
+            _standard.structure(params or {}, shape or object)
         if method == "steadyhand/turn/event":
             counted = (params["sessionId"], params["epoch"])
             before = self._numbers.get(counted)

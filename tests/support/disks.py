@@ -37,6 +37,7 @@ Verb = Literal[
     "rename_to",
     "exchange",
     "unlink",
+    "remove_folder",
     "give_attributes",
 ]
 When = Literal["before", "after", "half"]

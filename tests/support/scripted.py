@@ -65,7 +65,8 @@ ids_per_life = 1_000_000
 async def until(look: Callable[[], bool], limit_s: float = wait_s_max) -> None:
     """Wait until something is so."""
     with anyio.fail_after(limit_s):
-        while not look():
+        # What is waited for is the state of a thread or of a file, which sets no event.
+        while not look():  # noqa: ASYNC110
             await anyio.sleep(0.001)
 
 
@@ -454,6 +455,9 @@ async def staged(
             except Exception as defect:
                 defects.append(f"{subject}: {defect!r}")
 
+        def spawn(work: Callable[[], Awaitable[None]], subject: str) -> None:
+            tasks.start_soon(guarded, work, subject)
+
         world = World(
             disk=disk or system_disk(),
             processes=processes or FakeProcesses(),
@@ -464,7 +468,7 @@ async def staged(
             tools={tool.name: tool for tool in (*TOOLS, *tools)},
             version="0.1",
             state_directory=str(kept.resolve()),
-            spawn=lambda work, subject: tasks.start_soon(guarded, work, subject),
+            spawn=spawn,
             settings=settings or Settings(),
         )
         stage = Stage(root.resolve(), kept.resolve(), House(world), model, person, defects)
@@ -475,4 +479,3 @@ async def staged(
                 await stage.house.stop()
             tasks.cancel_scope.cancel()
     assert not defects, f"a task of the house failed: {defects}"
-

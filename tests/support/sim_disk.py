@@ -301,13 +301,13 @@ class SimDisk:
 
     def read_piece(self, file: File, size: int) -> bytes:
         with self._guard:
-            handle = self._handles[file]
+            handle = self._handle(file)
             piece = self.files[handle.inode][handle.position : handle.position + size]
             handle.position += len(piece)
             return piece
 
     def move_to(self, file: File, position: int) -> None:
-        self._handles[file].position = position
+        self._handle(file).position = position
 
     def create(self, folder: Folder, name: str, mode: int) -> File:
         self._announce("create", name)
@@ -327,9 +327,9 @@ class SimDisk:
             return File(handle)
 
     def write(self, file: File, piece: bytes) -> int:
-        self._announce("write", self._name(self._handles[file].inode))
+        self._announce("write", self._name(self._handle(file).inode))
         with self._guard:
-            handle = self._handles[file]
+            handle = self._handle(file)
             if self._begin("write", self._name(handle.inode)):
                 piece = piece[: len(piece) // 2]
             content = self.files[handle.inode]
@@ -341,18 +341,18 @@ class SimDisk:
             return len(piece)
 
     def truncate(self, file: File, size: int) -> None:
-        self._announce("truncate", self._name(self._handles[file].inode))
+        self._announce("truncate", self._name(self._handle(file).inode))
         with self._guard:
-            inode = self._handles[file].inode
+            inode = self._handle(file).inode
             self._begin("truncate", self._name(inode))
             self.log.append(("truncate", inode, size))
             self.files[inode] = self.files[inode][:size].ljust(size, b"\0")
             self._touch(inode)
 
     def sync(self, file: File) -> None:
-        self._announce("sync", self._name(self._handles[file].inode))
+        self._announce("sync", self._name(self._handle(file).inode))
         with self._guard:
-            inode = self._handles[file].inode
+            inode = self._handle(file).inode
             try:
                 self._begin("sync", self._name(inode))
             except OSError:
@@ -373,7 +373,7 @@ class SimDisk:
         self._announce("give_attributes", "")
         with self._guard:
             self._begin("give_attributes", "")
-            self._attributes[self._handles[file].inode] = attributes
+            self._attributes[self._handle(file).inode] = attributes
             return []
 
     def writable(self, folder: Folder, name: str) -> bool:
@@ -492,7 +492,13 @@ class SimDisk:
         return self._next_handle
 
     def _inode(self, folder: Folder) -> int:
-        return self._handles[folder].inode
+        return self._handle(folder).inode
+
+    def _handle(self, handle: int) -> _Handle:
+        found = self._handles.get(handle)
+        if found is None:
+            raise _error(errno.EBADF, "closed")
+        return found
 
     def _child(self, folder: Folder, name: str) -> int:
         inode = self.folders[self._inode(folder)].get(name)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import attrs
 
-Value: TypeAlias = "str | int | bool | None | Raw | Sequence[Value] | Mapping[str, Value]"
+Value: TypeAlias = "str | int | bool | Raw | Sequence[Value] | Mapping[str, Value] | None"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

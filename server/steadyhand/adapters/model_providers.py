@@ -84,9 +84,7 @@ class RemoteModels:
             )
         chosen = profile.model if name in ("", provider) else name
         if chosen is None:
-            raise ModelTrouble(
-                f"No model of {profile.label} is chosen: set steadyhand.model.name.", kind="settings"
-            )
+            raise ModelTrouble(f"No model of {profile.label} is chosen: set steadyhand.model.name.", kind="settings")
         configured = provider == settings.provider
         return Access(
             profile=profile,

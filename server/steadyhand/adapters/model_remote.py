@@ -51,9 +51,7 @@ class Access:
 class RemoteModel:
     """One model of one provider. Keeps `ports.Model`."""
 
-    def __init__(
-        self, access: Access, client: HttpClient, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, access: Access, client: HttpClient, clock: Callable[[], float] = time.monotonic) -> None:
         """ModelTrouble for an address that cannot be used."""
         self.access = access
         self.profile = access.profile
@@ -208,7 +206,10 @@ def estimated_tokens(request: ModelRequest) -> int:
     for message in request.messages:
         texts.append(message.text)
         if isinstance(message, AssistantMessage):
-            texts += [message.reasoning or "", *(text for call in message.calls for text in (call.tool, call.arguments))]
+            texts += [
+                message.reasoning or "",
+                *(text for call in message.calls for text in (call.tool, call.arguments)),
+            ]
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     return size // bytes_per_token + tokens_per_message * (len(request.messages) + len(request.tools) + 1)
 

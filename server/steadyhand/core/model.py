@@ -70,7 +70,7 @@ class AssistantMessage:
 
 @attrs.frozen
 class ReplyMessage:
-    """The one reply to one call. `state` and `reason` are the words of wire.md's call states, for the practice model."""
+    """The one reply to one call. `state` and `reason` are words of wire.md's call states, for the practice model."""
 
     call_id: str
     text: str

@@ -2,16 +2,19 @@
 
 A check speaks of the present, never of history [I9]: *satisfied* does not say that this attempt did it. "Contains
 the text" never counts. When before equals intended, *satisfied* says nothing, and is marked so.
+
+Several paths of one effect are brought together by `agreed`: one that says nothing goes with the others, and where they
+disagree each says in words how it is, so that a half-done move can be read as such.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import attrs
 
-from steadyhand.core.record import Check, Evidence
+from steadyhand.core.record import Change, Check, Evidence, FileChange
 
 
 @attrs.frozen
@@ -59,6 +62,27 @@ def check_path(evidence: Evidence, now: Now) -> PathCheck:
     return PathCheck("conflict", "it is gone" if digest is None else "its content is neither the old nor the new")
 
 
+def agreed(evidence: Sequence[Evidence], checks: Sequence[PathCheck]) -> tuple[PathCheck, ...]:
+    """The answers for all paths of a call, seen together (row W3)."""
+    telling = {one.check for one in checks if one.reason != SAYS_NOTHING}
+    if telling == {"unchanged"}:
+        return tuple(PathCheck("unchanged", one.reason) for one in checks)
+    if len({one.check for one in checks}) < 2:
+        return tuple(checks)
+    return tuple(
+        attrs.evolve(check, reason=check.reason or _how_it_is(one, check.check))
+        for one, check in zip(evidence, checks, strict=True)
+    )
+
+
+def _how_it_is(evidence: Evidence, check: Check) -> str | None:
+    if check == "satisfied":
+        return "it is gone, as intended" if evidence.intended is None else "it has the intended content"
+    if check == "unchanged":
+        return "it is there as before" if evidence.existed else "it is not there, as before"
+    return None
+
+
 def check_whole(checks: Iterable[Check]) -> Check:
     """The answer for all paths of a call; no paths is *unknown*."""
     found: set[Check] = set(checks)
@@ -76,3 +100,19 @@ def partial_state(findings: Iterable[tuple[str, Check]]) -> str:
     return ", ".join(f"{path}: {check}" for path, check in findings)
 
 
+def intended_changes(evidence: Sequence[Evidence]) -> tuple[FileChange, ...]:
+    """The changes that a satisfied check proves to be there now. Paths are as asked."""
+    gone = [one for one in evidence if one.existed and one.intended is None]
+    made = [one for one in evidence if one.intended is not None]
+    if len(gone) == len(made) == 1 and gone[0].before == made[0].intended:
+        (start,), (goal,) = gone, made
+        before = goal.before if goal.existed else None
+        return (FileChange(goal.path, "moved", before, goal.intended, goal.intended_bytes, start.path),)
+    return tuple(_intended_change(one) for one in evidence if one.before != one.intended)
+
+
+def _intended_change(evidence: Evidence) -> FileChange:
+    if evidence.intended is None:
+        return FileChange(evidence.path, "deleted", evidence.before)
+    change: Change = "modified" if evidence.existed else "created"
+    return FileChange(evidence.path, change, evidence.before, evidence.intended, evidence.intended_bytes)

@@ -180,9 +180,7 @@ _COMPATIBLE = Profile(
 
 PROFILES: Mapping[str, Profile] = {
     profile.provider: profile
-    for profile in (
-        *(_DEEPSEEK, _OPENAI, _ANTHROPIC, _OPENROUTER, _OLLAMA, _LLAMACPP, _VLLM, _COMPATIBLE),
-    )
+    for profile in (*(_DEEPSEEK, _OPENAI, _ANTHROPIC, _OPENROUTER, _OLLAMA, _LLAMACPP, _VLLM, _COMPATIBLE),)
 }
 
 

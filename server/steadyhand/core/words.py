@@ -86,6 +86,7 @@ def not_started_reply(reason: str) -> str:
         "closed": "This call did not run: the session was closed before it started.",
         "cut": "This call did not run: the answer that proposed it was cut off.",
         "length": "This call did not run: the answer that proposed it was cut at its length limit.",
+        "filtered": "This call did not run: the provider filtered the answer that proposed it.",
         "bound": "This call did not run: the turn reached one of its bounds.",
         "modelFailed": "This call did not run: the model failed before its answer was whole.",
         "journal": "This call did not run: the journal cannot be written, so nothing with an effect is started.",

@@ -23,6 +23,7 @@ from steadyhand.core.identity import (
     parse_arguments,
 )
 from steadyhand.core.ledger import Attempt, Call
+from steadyhand.core.postcondition import intended_changes
 from steadyhand.core.questions import Option, PermissionQuestion
 from steadyhand.core.record import (
     Evidence,
@@ -359,12 +360,6 @@ def _said(error: Exception) -> str:
     return type(error).__name__
 
 
-
 def _files_now(attempt: Attempt) -> tuple[FileChange, ...]:
     """What a satisfied check proves of the files: the intended content is there now."""
-    evidence = attempt.started.evidence if attempt.started else ()
-    return tuple(
-        FileChange(e.path, "modified" if e.existed else "created", e.before, e.intended, e.intended_bytes)
-        for e in evidence
-        if e.before != e.intended
-    )
+    return intended_changes(attempt.started.evidence if attempt.started else ())

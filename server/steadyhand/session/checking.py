@@ -47,7 +47,7 @@ def recover(ground: Ground, ledger: Ledger, attempt: Attempt) -> Looked:
     kept: tuple[str, ...] = ()
     for path in evidence:
         if path.temporary is not None:
-            kept += clear_temporary(ground, path, _intended(ground, ledger, attempt))
+            kept += clear_temporary(ground, path, _intended(ground, ledger, attempt, path))
     durable = make_durable(ground, evidence)
     findings = check(ground, evidence)
     if kept:
@@ -74,9 +74,9 @@ def slipped_in(finding: PathFinding, kept: tuple[str, ...]) -> PathFinding:
     return attrs.evolve(finding, check="conflict", reason=f"a save that slipped in is kept as {', '.join(kept)}")
 
 
-def _intended(ground: Ground, ledger: Ledger, attempt: Attempt) -> bytes | None:
-    """The intended bytes, computed again from the stored arguments and the kept content before."""
+def _intended(ground: Ground, ledger: Ledger, attempt: Attempt, evidence: Evidence) -> bytes | None:
+    """The bytes intended for one path, computed again from the stored arguments and the kept content before."""
     call = ledger.calls.get(attempt.call_id)
-    if call is None or attempt.started is None:
+    if call is None:
         return None
-    return intended_content(ground, attempt.tool, call.arguments, attempt.started.evidence[0])
+    return intended_content(ground, attempt.tool, call.arguments, evidence)

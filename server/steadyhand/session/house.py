@@ -182,13 +182,14 @@ class House:
         try:
             held, locks_hold = await self._wait_for_lock(folder, path)
             with anyio.CancelScope(shield=True):  # a lock that is held finds an owner, or is let go
-                return await self._take_in(session_id, path, folder, held, locks_hold)
+                owner = await self._take_in(session_id, path, folder, held, locks_hold)
         except BaseException:
             if session_id not in self.owners or self.owners[session_id] is before:
                 if held is not None:
                     held.lock.release()
                 self.world.disk.close(folder)
             raise
+        return owner
 
     async def _take_in(
         self, session_id: str, path: str, folder: Folder, held: Held | None, locks_hold: bool

@@ -123,7 +123,12 @@ class _Performer:
         return Opened(self.ledger, journal, None, self.loaded.damaged, len(verdicts))
 
     def _sweep(self) -> None:
-        """What killed runs left half written in our own stores."""
+        """What killed runs left half written: `.owner.json.<id>` and the like, and in our own stores."""
+        disk, folder = self.world.disk, self.held.folder
+        with suppress(OSError):
+            for name in disk.names(folder):
+                if name.startswith("."):
+                    disk.unlink(folder, name)
         for name in STORES:
             with suppress(OSError):
                 Contents(self.world.disk, self.held.path, name).sweep()

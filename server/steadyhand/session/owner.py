@@ -304,10 +304,11 @@ class Owner:
 
     async def keep_summary(self) -> None:
         """Write the cache that spares the next start a fold."""
-        if self.held is not None and self.works:
-            summary = summary_of(self.ledger)
-            folder = self.held.folder
-            await self.world.in_thread(write_summary, self.world.disk, self.world.ids, folder, summary)
+        async with self._writing:  # else the folder could be let go meanwhile, and its handle be another one's
+            if self.held is not None and self.works:
+                summary = summary_of(self.ledger)
+                folder = self.held.folder
+                await self.world.in_thread(write_summary, self.world.disk, self.world.ids, folder, summary)
 
     async def let_go(self) -> None:
         """Let the journal and the lock go, after whatever is being written; who waits for a turn waits no longer."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+import anyio
 import attrs
 
 from steadyhand.core.record import Queue, User
@@ -112,7 +113,8 @@ async def start_next(owner: Owner) -> None:
     for item in owner.ledger.queue.values():
         if item.epoch == owner.epoch or owner.resumed:
             try:
-                await _begin(owner, item.turn_id, item.client_message_id, item.text)
+                with anyio.CancelScope(shield=True):  # whoever brought this about may be gone by now
+                    await _begin(owner, item.turn_id, item.client_message_id, item.text)
             except Refused as refused:
                 owner.say("error", f"The next prompt stays in the queue. {refused.message}")
             owner.tell_queue()

@@ -38,7 +38,7 @@ AT_ONCE = ("/recovery", "/stop", "/help")
 
 def at_once(text: str) -> bool:
     """Whether the line is answered beside a running turn."""
-    return _word(text) in AT_ONCE
+    return text.startswith("/") and _word(text) in AT_ONCE
 
 
 async def answer(owner: Owner, turn_id: str, text: str) -> None:

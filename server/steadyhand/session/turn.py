@@ -48,6 +48,9 @@ SYSTEM = (
 SYSTEM_WITHOUT_FILES = " No folder is open, so there are no files to work on: say so when files are asked for."
 
 
+_NOT_WHOLE: dict[FinishReason | None, EndReason] = {None: "cut", "length": "length", "filtered": "filtered"}
+
+
 async def run_turn(owner: Owner, turn: RunningTurn) -> None:
     """The turn from its first request to its `ended` record; never raises but for the end of the process."""
     reason: EndReason = "modelFailed"
@@ -56,8 +59,13 @@ async def run_turn(owner: Owner, turn: RunningTurn) -> None:
             reason = await _steps(owner, turn)
         if limit.cancelled_caught:
             reason = "bound"
+            owner.tell(turn.turn_id, Warned("bound", f"The turn ran for {turn_s_max:g} seconds and ends here."))
         if turn.scope.cancelled_caught:
             reason = turn.stopping or "cancelled"
+    except Exception:
+        text = "Something failed inside Steadyhand; its log says what. The turn ends."
+        owner.tell(turn.turn_id, Warned("defect", text))
+        raise
     finally:
         stopped = turn.stopping or ("closed" if owner.closing else None)
         with anyio.CancelScope(shield=True), anyio.move_on_after(finish_s_max):
@@ -72,16 +80,19 @@ async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
             owner.tell(turn.turn_id, Warned("modelFailed", str(trouble)))
             return "modelFailed"
         calls = await _record_answer(owner, turn, answer)
-        if answer.finish is None or answer.finish == "length":
+        if answer.finish is None or answer.finish in ("length", "filtered"):
             for call in calls:  # an answer that is not whole runs nothing (row T6)
                 await close_unrun(owner, call, answer.finish or "cut")
-            return "cut" if answer.finish is None else "length"
+            return _NOT_WHOLE[answer.finish]
         if not calls:
-            return "filtered" if answer.finish == "filtered" else "done"
+            return "done"
         try:
-            await _carry_out_batch(owner, turn, calls)
+            await _carry_out_batch(owner, turn, calls[:calls_per_answer_max])
         except LoopGuard:
+            owner.tell(turn.turn_id, Warned("bound", "The turn asks for the same again and again and ends here."))
             return "bound"
+        for call in calls[calls_per_answer_max:]:
+            await close_unrun(owner, call, "bound")
     owner.tell(turn.turn_id, Warned("bound", f"The turn made {requests_per_turn_max} requests and ends here."))
     return "bound"
 
@@ -152,7 +163,7 @@ async def _record_answer(owner: Owner, turn: RunningTurn, answer: _Stream) -> li
     """The assistant message stands in the journal before any of its calls is touched (case 26)."""
     proposed = tuple(
         Proposed(owner.world.ids.new(), call.tool, call.arguments, call.provider_id)
-        for call in answer.calls[:calls_per_answer_max]
+        for call in answer.calls
     )
     message = Assistant(
         turn.turn_id, answer.message_id, "".join(answer.texts), proposed, "".join(answer.reasonings) or None,

@@ -13,7 +13,9 @@ from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import Evidence
 from steadyhand.core.text_edit import FileText, decode
 from steadyhand.tools.content import Contents
+from steadyhand.tools.delete_file import DeleteFile
 from steadyhand.tools.edit_file import EditFile
+from steadyhand.tools.move_file import MoveFile
 from steadyhand.tools.read_file import ReadFile
 from steadyhand.tools.run_command import RunCommand
 from steadyhand.tools.tool import Ground, Refusal, Tool, checkpoint_bytes_max
@@ -25,11 +27,16 @@ BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
 READING_TOOLS: tuple[Tool, ...] = tuple(tool for tool in TOOLS if tool.effect == "reads")
 OFFERS: tuple[ToolOffer, ...] = tuple(tool.offer for tool in TOOLS)
 
+_WITHOUT_RECIPE = {MoveFile.name, DeleteFile.name}
 _RECIPES = {tool.name: tool.recipe for tool in (_edit_file, _write_file)}
 
 
 def intended_content(ground: Ground, tool: str, arguments: str, evidence: Evidence) -> bytes | None:
     """The bytes that a call of `tool` with this argument text meant for the path; None if they cannot be told."""
+    store = Contents(ground.disk, ground.session_folder, "checkpoints")
+    if tool in _WITHOUT_RECIPE:
+        # What is moved is kept under its own digest, and where nothing is intended there is nothing to make.
+        return b"" if evidence.intended is None else store.read(evidence.intended, checkpoint_bytes_max)
     parsed = parse_arguments(arguments)
     if tool not in _RECIPES or isinstance(parsed, BadArguments):
         return None
@@ -38,7 +45,6 @@ def intended_content(ground: Ground, tool: str, arguments: str, evidence: Eviden
         return None
     before: FileText | None = None
     if evidence.checkpoint is not None:
-        store = Contents(ground.disk, ground.session_folder, "checkpoints")
         kept = store.read(evidence.checkpoint, checkpoint_bytes_max)
         text = None if kept is None else decode(kept)
         if not isinstance(text, FileText):

@@ -10,7 +10,7 @@ are the attempt's own or the old content that is kept elsewhere:
     a beginning of it                        removed, but not while the path itself has the intended content: then the
                                              names were exchanged and what lies here was displaced
     the content before                       removed, if it is kept in `checkpoints/` too, or its path has the intended
-                                             content
+                                             content; where no file is intended, only if it is kept
     anything else, or what cannot be read    kept and named: it is somebody's save, and the path is a conflict
 """
 
@@ -20,10 +20,10 @@ import errno
 from collections.abc import Sequence
 
 from steadyhand.core.identity import sha256
-from steadyhand.core.postcondition import Absent, NotTold, Now, Present, check_path
+from steadyhand.core.postcondition import Absent, NotTold, Now, PathCheck, Present, agreed, check_path
 from steadyhand.core.record import Evidence, PathFinding
 from steadyhand.ports import Disk, File, Folder
-from steadyhand.tools.content import digest_of, piece_bytes_max, pieces
+from steadyhand.tools.content import digest_of, link_content, piece_bytes_max, pieces
 from steadyhand.tools.place import Located, display, entered, locate, parts_of
 from steadyhand.tools.tool import Ground, Refusal
 
@@ -33,7 +33,9 @@ checked_bytes_max = 4 * 1024 * 1024 * 1024
 
 def check(ground: Ground, evidence: Sequence[Evidence]) -> tuple[PathFinding, ...]:
     """One finding per path, in the order of the evidence; `core.postcondition.check_whole` sums them up."""
-    return tuple(_finding(ground, one) for one in evidence)
+    found = [_now(ground, one) for one in evidence]
+    answers = agreed(evidence, [check_path(one, now) for one, now in zip(evidence, found, strict=True)])
+    return tuple(_finding(ground, *each) for each in zip(evidence, found, answers, strict=True))
 
 
 def make_durable(ground: Ground, evidence: Sequence[Evidence]) -> bool:
@@ -70,9 +72,7 @@ def clear_temporary(ground: Ground, evidence: Evidence, intended: bytes | None =
     return ()
 
 
-def _finding(ground: Ground, evidence: Evidence) -> PathFinding:
-    now = _now(ground, evidence)
-    answer = check_path(evidence, now)
+def _finding(ground: Ground, evidence: Evidence, now: Now, answer: PathCheck) -> PathFinding:
     path = display(ground.root, evidence.resolved)
     if isinstance(now, Present):
         return PathFinding(path, answer.check, answer.reason, True, now.digest, now.bytes)
@@ -86,13 +86,16 @@ def _now(ground: Ground, evidence: Evidence) -> Now:
         return located
     if located.kind is None:
         return Absent()
-    if located.kind != "file":
-        return NotTold("it is not a regular file now")
+    if located.kind != evidence.kind:
+        return NotTold("it is not a link now" if evidence.kind == "link" else "it is not a regular file now")
     try:
         with entered(ground, located.folders) as folder:
             seen = ground.disk.look(folder, located.name)
             if seen is None:
                 return Absent()
+            if seen.kind == "link" and evidence.kind == "link":
+                target = link_content(seen)
+                return Present(sha256(target), len(target))
             if seen.size > checked_bytes_max:
                 return NotTold("it is too large to be read whole")
             digest, size = digest_of(ground.disk, folder, located.name)
@@ -105,7 +108,7 @@ def _now(ground: Ground, evidence: Evidence) -> Now:
 
 
 def _same_place(ground: Ground, evidence: Evidence) -> Located | NotTold:
-    located = locate(ground, evidence.path)
+    located = locate(ground, evidence.path, evidence.kind != "link")
     if isinstance(located, Refusal):
         return NotTold(located.text)
     if located.resolved != evidence.resolved:
@@ -117,7 +120,7 @@ def _same_place(ground: Ground, evidence: Evidence) -> Located | NotTold:
 
 def _made_durable(ground: Ground, evidence: Evidence) -> bool:
     located = _same_place(ground, evidence)
-    if isinstance(located, NotTold) or located.kind not in ("file", None):
+    if isinstance(located, NotTold) or located.kind not in (evidence.kind, None):
         return False
     if located.kind == "file":
         with entered(ground, located.folders) as folder:
@@ -137,8 +140,15 @@ def _made_durable(ground: Ground, evidence: Evidence) -> bool:
 def _disposable(disk: Disk, folder: Folder, name: str, evidence: Evidence, intended: bytes | None) -> bool:
     assert evidence.temporary is not None
     seen = disk.look(folder, evidence.temporary)
-    if seen is None or seen.kind != "file":
-        return seen is None
+    if seen is None:
+        return True
+    if evidence.kind == "link" and seen.kind == "link":
+        return evidence.checkpoint is not None and sha256(link_content(seen)) == evidence.before
+    if seen.kind != "file":
+        return False
+    if evidence.existed and evidence.intended is None:
+        kept = evidence.checkpoint is not None and seen.size == evidence.before_bytes
+        return kept and digest_of(disk, folder, evidence.temporary)[0] == evidence.before
     if evidence.intended is None or evidence.intended_bytes is None:
         return False
     if seen.size > max(evidence.intended_bytes, evidence.before_bytes or 0):

@@ -19,7 +19,7 @@ from typing import Literal
 import attrs
 
 from steadyhand.core.identity import Digest, sha256
-from steadyhand.ports import Disk, File, Folder
+from steadyhand.ports import Disk, File, Folder, Look
 
 output_bytes_max = 256 * 1024 * 1024
 """Of one command's output on disk; what comes after it is counted and dropped."""
@@ -65,6 +65,11 @@ def digest_of(disk: Disk, folder: Folder, name: str) -> tuple[Digest, int]:
         found.update(piece)
         size += len(piece)
     return Digest(found.hexdigest()), size
+
+
+def link_content(look: Look) -> bytes:
+    """The content of a link: its target, as stored."""
+    return (look.target or "").encode("utf-8", "surrogateescape")
 
 
 StoreName = Literal["checkpoints", "outputs"]

@@ -4,7 +4,8 @@
 component in its open folder, puts a link's target in its place (at most `links_max` of them) and goes up for `..`
 only after that, as the system does. What is missing may be created later, so a path may end in missing components;
 a dangling link leads to its target. Inside and outside are decided on the components of the result, never on a
-prefix of text (case 103), and for the target of a link (case 104).
+prefix of text (case 103), and for the target of a link (case 104). Who moves or deletes means the name itself: with
+`follow=False` a link at the very end is the result, and only the way to it is followed.
 
 `entered` opens a folder of the result without following any link, so that one put in the way later leads nowhere.
 
@@ -30,6 +31,8 @@ path_bytes_max = 4096
 name_bytes_max = 255
 told_chars_max = 200
 """Of a path in a sentence."""
+new_folder_mode = 0o777
+"""Less what the umask takes away, as for any program's new folder."""
 
 _protected_names = {
     *(".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cshrc"),
@@ -49,7 +52,7 @@ class Located:
 
     asked: str
     parts: tuple[str, ...]  # components of the result from `/` on; empty: `/` itself
-    kind: Kind | None  # at the time of the look, never "link"; None: nothing is there
+    kind: Kind | None  # at the time of the look, "link" only where its end is not followed; None: nothing is there
     inside: bool  # of the workspace; the workspace itself is inside
     in_state_directory: bool
     protected: bool  # its own components or those of a link on the way ask in every mode (row G2)
@@ -93,8 +96,10 @@ def one_line(text: str, chars_max: int | None = None) -> str:
     return shown[:head] + "…" + shown[len(shown) - (chars_max - 1 - head) :]
 
 
-def locate(ground: Ground, asked: str) -> Located | Refusal:
-    """Where the path leads now, or why that cannot be said. The result is a look: whoever acts looks again."""
+def locate(ground: Ground, asked: str, follow: bool = True) -> Located | Refusal:
+    """Where the path leads now, or why that cannot be said. The result is a look: whoever acts looks again.
+
+    `follow` false: a link that the path names itself is not followed."""
     if ground.root is None:
         return Refusal("unsupported", "No folder is open, so there are no files to work on.")
     trouble = _trouble_with_text(asked)
@@ -102,7 +107,7 @@ def locate(ground: Ground, asked: str) -> Located | Refusal:
         return Refusal("bad_arguments", trouble)
     try:
         with ExitStack() as opened:
-            return _Walk(ground, ground.root, asked, opened).whole()
+            return _Walk(ground, ground.root, asked, opened, follow).whole()
     except _Stopped as stopped:
         return stopped.refusal
     except OSError as error:
@@ -123,13 +128,15 @@ def entered(ground: Ground, folders: Sequence[str]) -> Iterator[Folder]:
 
 
 def make_folders(ground: Ground, folders: Sequence[str]) -> None:
-    """Create what is missing of these folders, durably, no link followed on the way. Raises OSError."""
+    """Create what is missing of these folders, durably, no link followed on the way. Raises OSError.
+
+    They are the user's, with the mode that the umask leaves."""
     for length in range(_way_in(ground, tuple(folders)), len(folders)):
         with entered(ground, folders[:length]) as parent:
             if ground.disk.look(parent, folders[length]) is None:
                 # Somebody else may be quicker; what it is then, entering it will say.
                 with suppress(FileExistsError):
-                    ground.disk.make_folder(parent, folders[length])
+                    ground.disk.make_folder(parent, folders[length], new_folder_mode)
                 ground.disk.sync_folder(parent)
 
 
@@ -165,10 +172,11 @@ class _Folders:
 class _Walk:
     """One resolution. `pending` is what is still to be walked, `parts` what has been, all of it without links."""
 
-    def __init__(self, ground: Ground, root: str, asked: str, opened: ExitStack) -> None:
+    def __init__(self, ground: Ground, root: str, asked: str, opened: ExitStack, follow: bool) -> None:
         self._ground = ground
         self._root = parts_of(root)
         self._asked = asked
+        self._follow_end = follow
         self._folders = _Folders(ground, opened)
         self._links = 0
         self._passed: set[str] = set()
@@ -218,7 +226,7 @@ class _Walk:
         seen = self._ground.disk.look(self._folders.at(self._parts), name)
         if seen is None:
             self._enter_missing(name)
-        elif seen.kind == "link":
+        elif seen.kind == "link" and (self._pending or self._follow_end):
             self._follow(seen.target or "")
         else:
             self._parts, self._kind = (*self._parts, name), seen.kind

@@ -64,8 +64,20 @@ class Conflict:
 Replacement: TypeAlias = "Replaced | NotReplaced | Conflict"
 
 
-def replace(ground: Ground, evidence: Evidence, content: bytes, cancelled: Callable[[], bool]) -> Replacement:
-    """Make `content` the file's content as the evidence describes it. Raises OSError (see above)."""
+@attrs.frozen
+class Moving:
+    """The content comes from another path: what it brings with it, and what is looked at there, last, in the gate."""
+
+    attributes: Attributes
+    hindrance: Callable[[], NotReplaced | None]
+
+
+def replace(
+    ground: Ground, evidence: Evidence, content: bytes, cancelled: Callable[[], bool], moving: Moving | None = None
+) -> Replacement:
+    """Make `content` the file's content as the evidence describes it. Raises OSError (see above).
+
+    With `moving` the file takes its attributes from there, whatever the target's were."""
     assert evidence.temporary is not None
     if cancelled():
         return NotReplaced("cancelled", "It was cancelled before anything was done.")
@@ -73,7 +85,7 @@ def replace(ground: Ground, evidence: Evidence, content: bytes, cancelled: Calla
     if not evidence.existed:
         make_folders(ground, folders)
     with entered(ground, folders) as folder:
-        return _Try(ground, folder, evidence, evidence.temporary, content, cancelled).whole()
+        return _Try(ground, folder, evidence, evidence.temporary, content, cancelled, moving).whole()
 
 
 def unsaved_in_editor(ground: Ground, asked: str, resolved: str) -> bool:
@@ -92,6 +104,7 @@ class _Try:
         temporary: str,
         content: bytes,
         cancelled: Callable[[], bool],
+        moving: Moving | None,
     ) -> None:
         self._ground = ground
         self._disk = ground.disk
@@ -100,16 +113,17 @@ class _Try:
         self._temporary = temporary
         self._content = content
         self._cancelled = cancelled
+        self._moving = moving
         self._name = parts_of(evidence.resolved)[-1]
         self._shown = display(ground.root, evidence.resolved)
 
     def whole(self) -> Replacement:
-        attributes: Attributes | None = None
+        attributes = self._moving.attributes if self._moving is not None else None
         if self._evidence.existed:
             difference = self._difference()
             if difference is not None:
                 return difference
-            attributes = self._disk.attributes(self._folder, self._name)
+            attributes = attributes or self._disk.attributes(self._folder, self._name)
         mode = new_file_mode if attributes is None else temporary_mode
         try:
             file = self._disk.create(self._folder, self._temporary, mode)
@@ -144,7 +158,7 @@ class _Try:
             return NotReplaced("unsaved", f"{self._shown} has unsaved changes in the editor; save it first.")
         if not self._leads_here():
             return NotReplaced("changed", f"The path {self._shown} leads elsewhere now.")
-        difference = self._difference()
+        difference = self._difference() or (self._moving.hindrance() if self._moving is not None else None)
         if difference is not None:
             return difference
         if self._cancelled():
@@ -166,7 +180,9 @@ class _Try:
         seen = self._disk.look(self._folder, self._name)
         if seen is None or not self._evidence.existed:
             return None if seen is None and not self._evidence.existed else self._changed()
-        if seen.kind != "file" or seen.mode != self._evidence.mode or seen.links > 1:
+        if seen.kind != "file":
+            return self._changed()
+        if self._moving is None and (seen.mode != self._evidence.mode or seen.links > 1):
             return self._changed()
         same = self._digest(self._name) == self._before()
         return None if same else self._changed()

@@ -1,0 +1,25 @@
+"""Folders for tests that die or open very often: in memory where there is such a file system, as syncs cost there
+nothing; a crash of the process loses nothing that a sync would have kept.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+memory_disk = Path("/dev/shm")
+
+
+@pytest.fixture
+def in_memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system in memory, where there is one."""
+    if not memory_disk.is_dir():
+        yield tmp_path
+        return
+    made = Path(tempfile.mkdtemp(prefix="steadyhand-", dir=memory_disk))
+    yield made
+    shutil.rmtree(made)
