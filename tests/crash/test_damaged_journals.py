@@ -232,17 +232,24 @@ class ReadOnlyState(WatchedDisk):
         return super().open_append(folder, name)
 
 
-@pytest.mark.parametrize("locks", [False, True])
-async def test_in_a_read_only_state_directory_verdicts_are_shown(place: Place, locks: bool) -> None:
-    """A start without a result is shown as unknown, not recorded; nothing with an effect runs, and the reason is told
-    once (rows C4, J7, J11; [I3])."""
+@pytest.fixture
+def died_replacing(place: Place) -> bytes:
+    """A session whose process died before it replaced a file; its journal."""
 
     async def dies() -> None:
         async with rig(place, disk=DiesReplacing(system_disk())) as house:
             await house.say(await house.create(), PROMPT)
 
     assert forked(dies).signal == signal.SIGKILL
-    before = place.journal(SESSION)
+    return place.journal(SESSION)
+
+
+@pytest.mark.parametrize("locks", [False, True])
+async def test_in_a_read_only_state_directory_verdicts_are_shown(
+    place: Place, died_replacing: bytes, locks: bool
+) -> None:
+    """A start without a result is shown as unknown, not recorded; nothing with an effect runs, and the reason is told
+    once (rows C4, J7, J11; [I3])."""
     async with rig(place, life=2, disk=ReadOnlyState(system_disk(), locks)) as house:
         view = await house.open(SESSION)
         assert view.session.read_only is not None
@@ -252,7 +259,7 @@ async def test_in_a_read_only_state_directory_verdicts_are_shown(place: Place, l
         with pytest.raises(Refused) as refused:
             await house.send(SESSION, "write old.txt with y", "prompt-2")
         assert refused.value.kind == "journalBroken"
-    assert place.journal(SESSION) == before
+    assert place.journal(SESSION) == died_replacing
     assert place.files()["old.txt"] == "old\n"
 
 

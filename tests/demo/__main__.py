@@ -71,7 +71,10 @@ class Run:
         """The session as the next server shows it."""
         opened = visit.open(self.session)
         call = calls_of(opened)[-1]
-        say("Started again:", f"it calls “{call['title']}” {call['state']}, and {SETTLED[call.get('settled', 'no')]}.")
+        say(
+            "Started again:",
+            f"it calls “{call['title']}” {call['state']}, and {SETTLED.get(call.get('settled', 'no'), 'settles it')}.",
+        )
         if "settled" in call:
             say("In the chat:", notices_of(opened)[-1])
         return call
@@ -96,7 +99,7 @@ def before_the_file_is_replaced(run: Run) -> Row:
     settled = str(call.get("settled", call["state"]))
     agrees = settled == "checked_absent" and (there, again, last) == (0, 0, 1)
     true = f"it was there {times(there)}; asked again, {times(last)}"
-    return Row(f"a line for {name}", last, SAID[settled], true, agrees)
+    return Row(f"a line for {name}", last, SAID.get(settled, settled), true, agrees)
 
 
 def after_the_file_was_replaced(run: Run) -> Row:
@@ -114,7 +117,7 @@ def after_the_file_was_replaced(run: Run) -> Row:
     last = run.shop.count(name, line)
     settled = str(call.get("settled", call["state"]))
     agrees = settled == "checked_present" and (there, last) == (1, 1) and answer["reason"] == "done"
-    return Row(f"a line for {name}", last, SAID[settled], f"it was there {times(there)}", agrees)
+    return Row(f"a line for {name}", last, SAID.get(settled, settled), f"it was there {times(there)}", agrees)
 
 
 def while_somebody_else_saves(run: Run) -> Row:
@@ -123,7 +126,7 @@ def while_somebody_else_saves(run: Run) -> Row:
     name, line, other = "NOTES.md", "- Cake is 4.", "- Saved by another program."
     path = run.shop.folder / name
     someone = [sys.executable, "-c", f"open({str(path)!r}, 'a').write({other + chr(10)!r})"]
-    run.killed(f'append "{line}" to {name}', verb="exchange", target=name, when="after", run=someone)
+    run.killed(f'append "{line}" to {name}', verb="write", carries="result", run=someone)
     there, theirs = run.shop.count(name, line), run.shop.count(name, other)
     say("On disk:", f"the line stands in {name} {times(there)}, and the other program's {times(theirs)}.")
     with Visit(run.shop) as visit:
@@ -143,7 +146,7 @@ def while_somebody_else_saves(run: Run) -> Row:
     check = str(found.get("check", call["state"]))
     agrees = call["state"] == "unknown" and check == "conflict" and (there, last) == (1, 1) and kept
     true = f"it was there {times(there)}, the other program's {times(theirs)}"
-    return Row(f"a line for {name}", last, SAID[check], true, agrees)
+    return Row(f"a line for {name}", last, SAID.get(check, check), true, agrees)
 
 
 def during_a_command(run: Run) -> Row:
@@ -183,7 +186,7 @@ def during_a_command(run: Run) -> Row:
         and len(questions) == 1
         and run.shop.count("TODO.md", "- Ask for cups.") == 1
     )
-    return Row("a command", last, SAID[call["state"]], f"it had run {times(there)}", agrees)
+    return Row("a command", last, SAID.get(str(call["state"]), "?"), f"it had run {times(there)}", agrees)
 
 
 SCENES: tuple[Callable[[Run], Row], ...] = (

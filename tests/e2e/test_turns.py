@@ -146,6 +146,17 @@ def test_permission_by_a_message(desk: Desk) -> None:
     assert len(asked) == len(BY_MESSAGE)
 
 
+def test_a_question_too_long_for_a_message(desk: Desk) -> None:
+    """Row G2: what a message cannot show of a command is not left out silently."""
+    asked: list[Json] = []
+    client = desk.server(permission=None)
+    client.answer_with("window/showMessageRequest", lambda params: asked.append(params))
+    client.say(client.ours("session/create"), "run true " + "x" * 5_000 + "; touch hidden")
+    assert len(asked[0]["message"]) <= 2_000
+    assert asked[0]["message"].endswith("characters in all)")
+    assert not (desk.root / "hidden").exists()
+
+
 def test_an_answer_that_does_not_fit(desk: Desk) -> None:
     """wire.md: an answer is read as strictly as a request, and one that does not fit is no answer."""
     answers: list[Any] = [

@@ -19,7 +19,10 @@ TOOLS = (
         "write_file", "Writes.",
         '{"properties":{"content":{"type":"string"},"path":{"type":"string"}},"required":["path"],"type":"object"}',
     ),
-    ToolOffer("read_file", "Reads “one” file.", '{"properties":{"limit":{"maximum":1.0,"x":"\\u00e9"}},"type":"object"}'),
+    ToolOffer(
+        "read_file", "Reads “one” file.",
+        '{"properties":{"limit":{"maximum":1.0,"x":"\\u00e9"}},"type":"object"}',
+    ),
 )  # fmt: skip
 
 

@@ -157,9 +157,7 @@ def _messages(steps: Sequence[Step]) -> list[Event]:
             case Say(text):
                 if open_kind != "text":
                     begin({"type": "text", "text": ""})
-                events.append(
-                    _typed("content_block_delta", index=index, delta={"type": "text_delta", "text": text})
-                )
+                events.append(_typed("content_block_delta", index=index, delta={"type": "text_delta", "text": text}))
             case Think(text):
                 if open_kind != "thinking":
                     begin({"type": "thinking", "thinking": "", "signature": ""})
@@ -346,7 +344,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("empty", (End("stop"),)),
     Scenario("empty deltas", (Say(""), Say("a"), Say(""), Say("b"), End("stop"))),
     Scenario("many scripts", (Say("日本語 — naïve "), Say("🙂👩\u200d🚀 שלום"), End("stop"))),
-    Scenario("text that looks like the stream", (Say("data: [DONE]\n\nevent: error\n: no\n"), Say("\r\n\r"), End("stop"))),
+    Scenario(
+        "text that looks like the stream", (Say("data: [DONE]\n\nevent: error\n: no\n"), Say("\r\n\r"), End("stop"))
+    ),
     Scenario("quotes and escapes", (Say('"\\"\\\\ \\u0041 \u2028 \x7f \t'), End("stop"))),
     Scenario("reasoning first", (Think("Hm"), Think("m."), Say("Done."), End("stop"))),
     Scenario("reasoning only", (Think("Hm"), End("stop"))),

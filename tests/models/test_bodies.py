@@ -90,6 +90,18 @@ def test_schemas_and_tools(provider: str) -> None:
     assert "tools" not in body(provider, attrs.evolve(REQUEST, tools=()))
 
 
+@providers
+def test_tools_that_may_not_be_called(provider: str) -> None:
+    """An aside keeps the tools, so that what stands before the messages is the same, and says that none may be called
+    (P4)."""
+    aside = model_of(provider).body(attrs.evolve(REQUEST, may_call=False))
+    assert _stem(aside) == _stem(model_of(provider).body(REQUEST))
+    told = json.loads(aside)["tool_choice"]
+    assert told == ({"type": "none"} if provider == "anthropic" else "none")
+    assert "tool_choice" not in body(provider)
+    assert "tool_choice" not in body(provider, attrs.evolve(REQUEST, may_call=False, tools=()))
+
+
 def _stem(made: bytes) -> bytes:
     """A body up to the end of its last message's last block: what may only grow."""
     text = made.decode()
@@ -140,7 +152,9 @@ turns = st.lists(st.tuples(texts, texts | st.just(""), asked, st.none() | texts)
 
 @providers
 @given(told=turns)
-def test_any_history_grows_by_its_end_alone(provider: str, told: list[tuple[str, str, list[tuple[str, str]], Any]]) -> None:
+def test_any_history_grows_by_its_end_alone(
+    provider: str, told: list[tuple[str, str, list[tuple[str, str]], Any]]
+) -> None:
     """The same for histories of any text, calls and reasoning (P4)."""
     model, messages, before, number = model_of(provider), list[OutMessage](), b"", 0
     for prompt, said, calls, reasoning in told:
@@ -151,7 +165,9 @@ def test_any_history_grows_by_its_end_alone(provider: str, told: list[tuple[str,
         made = [AskedCall(call_id(number + at), "a", json.dumps({"x": x})) for at, (x, _) in enumerate(calls)]
         number += len(made)
         messages.append(AssistantMessage(said, tuple(made), reasoning))
-        messages += [ReplyMessage(call.call_id, reply, "returned") for call, (_, reply) in zip(made, calls, strict=True)]
+        messages += [
+            ReplyMessage(call.call_id, reply, "returned") for call, (_, reply) in zip(made, calls, strict=True)
+        ]
         if made:
             stem = _stem(model.body(attrs.evolve(REQUEST, messages=tuple(messages))))
             assert stem.startswith(before)
@@ -258,7 +274,8 @@ def test_going_on_with_an_answer() -> None:
 @pytest.mark.parametrize(
     ("sealed", "kept"),
     [
-        (SEALED, True), (SEALED.replace("claude-sonnet-5", "another"), False), ("{", False), ("[]", False), ("7", False),
+        (SEALED, True), (SEALED.replace("claude-sonnet-5", "another"), False), ("{", False), ("[]", False),
+        ("7", False),
         ('{"model":"claude-sonnet-5","blocks":["call"]}', False),
         ('{"model":"claude-sonnet-5","blocks":[5,"call","call"]}', False),
         ('{"model":"claude-sonnet-5","blocks":["call","call","call"]}', False),
@@ -268,7 +285,7 @@ def test_sealed_reasoning(sealed: str, kept: bool) -> None:
     """Signed blocks go back unread in the order they came; another model's, or any that do not fit, stay away (P1)."""
     calls = (AskedCall(call_id(1), "a", '{"x":1}'), AskedCall(call_id(2), "b", '{"x":2}'))
     replies = tuple(ReplyMessage(call.call_id, "ok", "returned") for call in calls)
-    history = (UserMessage("Hi"), AssistantMessage("", calls, "Hm", sealed), *replies)
+    history: tuple[OutMessage, ...] = (UserMessage("Hi"), AssistantMessage("", calls, "Hm", sealed), *replies)
     blocks = body("anthropic", attrs.evolve(REQUEST, messages=history))["messages"][1]["content"]
     kinds = [block["type"] for block in blocks]
     if kept:

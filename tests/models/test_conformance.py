@@ -44,7 +44,7 @@ def test_there_are_enough_cases() -> None:
 @each
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_every_delivery_comes_to_the_same(dialect: Dialect, scenario: Scenario, delivery: str) -> None:
-    """Comments, keep-alives, line ends, blanks, a missing last word: the parts are the same, at every split (P1, T6)."""
+    """Comments, keep-alives, line ends, blanks, a missing last word: the same parts, at every split (P1, T6)."""
     stream = DELIVERIES[delivery](written(dialect, scenario.steps))
     for split, size in SPLITS.items():
         if len(stream) > 20_000 and size == 1:
@@ -71,11 +71,13 @@ def test_two_pieces_at_every_boundary(dialect: Dialect) -> None:
     ids=lambda scenario: scenario.name,
 )
 def test_cut_at_every_byte(dialect: Dialect, scenario: Scenario) -> None:
-    """Cut at any byte, an answer is whole or cut: no call and no finish before the reason was told (T6, P3, case 89)."""
+    """Cut at any byte, an answer is whole or cut: no call, no finish before the reason was told (T6, P3, case 89)."""
     stream = plain(written(dialect, scenario.steps))
     ends = [event for event in written(dialect, scenario.steps) if b"_reason" in json.dumps(event[1]).encode()]
     end = next(event for event in ends if "null" not in json.dumps(event[1]).split("_reason", 1)[1][:8])
-    told_at = stream.index(json.dumps(end[1], ensure_ascii=False).encode()) + len(json.dumps(end[1], ensure_ascii=False))
+    told_at = stream.index(json.dumps(end[1], ensure_ascii=False).encode()) + len(
+        json.dumps(end[1], ensure_ascii=False)
+    )
     full = expected(scenario.steps)
     for at in range(len(stream)):
         for cut in (True, False):

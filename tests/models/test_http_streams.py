@@ -1,4 +1,4 @@
-"""The same streams over real HTTP on this machine: framing, compression, cuts, silence, refusals, redirects, proxies."""
+"""The same streams over real HTTP on this machine: framing, compression, cuts, silence, redirects, proxies."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tests.models.streams import (
     End,
     Heard,
     Say,
+    Step,
     event_text,
     expected,
     merged,
@@ -33,6 +34,7 @@ from tests.models.streams import (
     zipped,
 )
 from tests.support.scripted_provider import CUT, RESET, Framing, Scripted, ScriptedProvider
+from tests.support.scripted_provider import Step as ScriptStep
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("dialect", DIALECTS)
@@ -42,7 +44,9 @@ patience_s = 20.0
 
 
 @asynccontextmanager
-async def ready(dialect: Dialect, *answers: Scripted, **more: Any) -> AsyncIterator[tuple[RemoteModel, ScriptedProvider]]:
+async def ready(
+    dialect: Dialect, *answers: Scripted, **more: Any
+) -> AsyncIterator[tuple[RemoteModel, ScriptedProvider]]:
     async with ScriptedProvider(*answers) as provider:
         model = remote(dialect, provider.address, **more)
         try:
@@ -172,9 +176,10 @@ async def test_nobody_there(dialect: Dialect) -> None:
 
 @both
 async def test_silence_is_trouble(dialect: Dialect) -> None:
-    """No byte within the limit, before the head or in mid-stream, is trouble that may pass; the socket is closed (P3)."""
+    """No byte within the limit, before the head or in mid-stream, is trouble that may pass; the socket closes (P3)."""
     begun = plain(written(dialect, (Say("par"),)))
-    for steps, raw in (([anyio.Event()], True), ([begun, anyio.Event()], False)):
+    cases: list[tuple[list[ScriptStep], bool]] = [([anyio.Event()], True), ([begun, anyio.Event()], False)]
+    for steps, raw in cases:
         async with ready(dialect, Scripted(steps, raw=raw), silence_s_max=0.2) as (model, provider):
             heard = await hear(model)
             assert heard.trouble is not None
@@ -184,7 +189,7 @@ async def test_silence_is_trouble(dialect: Dialect) -> None:
 
 
 @both
-@pytest.mark.parametrize("life", [": keep-alive\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"])
+@pytest.mark.parametrize("life", [": keep-alive\n\n", 'event: ping\ndata: {"type": "ping"}\n\n'])
 async def test_keep_alives_are_life_and_no_progress(dialect: Dialect, life: str) -> None:
     """Comments and pings keep the silence limit off, and not the limit of progress (P3)."""
     begun = plain(written(dialect, (Say("par"),)))
@@ -205,7 +210,7 @@ async def test_keep_alives_are_life_and_no_progress(dialect: Dialect, life: str)
 @both
 async def test_slow_progress_is_progress(dialect: Dialect) -> None:
     """However long an answer takes, it is let go on as long as something new comes (P3)."""
-    steps = (*(Say(f"{number} ") for number in range(200)), End("stop"))
+    steps: tuple[Step, ...] = (*(Say(f"{number} ") for number in range(200)), End("stop"))
     events = [event_text(event).encode() for event in written(dialect, steps)]
     clock = _Clock()
     async with ScriptedProvider(Scripted([piece for event in events for piece in (b": life\n\n", event)])) as provider:
@@ -305,7 +310,8 @@ async def test_an_error_body_without_an_end(dialect: Dialect, monkeypatch: pytes
     """The body of a refusal is read within bounds of bytes and time, and its status counts all the same [I13]."""
     monkeypatch.setattr(model_remote, "error_s_max", 0.1)
     monkeypatch.setattr(model_remote, "error_bytes_max", 1000)
-    for steps in ([b"x" * 100, anyio.Event()], [b"y" * 100_000, anyio.Event()]):
+    cases: list[list[ScriptStep]] = [[b"x" * 100, anyio.Event()], [b"y" * 100_000, anyio.Event()]]
+    for steps in cases:
         async with ready(dialect, Scripted(steps, 429, {"content-type": "text/plain"})) as (model, _):
             heard = await hear(model)
         assert heard.trouble is not None

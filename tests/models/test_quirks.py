@@ -29,7 +29,7 @@ def calls(*fragments: dict[str, Any]) -> dict[str, Any]:
 
 
 def chat(*chunks: dict[str, Any]) -> Heard:
-    return read("chat", [plain([("", told) for told in chunks])])
+    return read("chat", ["".join(event_text(("", told)) for told in chunks).encode()])
 
 
 def function(name: str | None = None, arguments: object = None, **more: Any) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def usage_of(*chunks: dict[str, Any]) -> list[StreamPart]:
 
 
 def test_all_places_of_usage() -> None:
-    """Usage comes beside the finish, after it without choices, in the choice, or in each chunk: the last counts (U1)."""
+    """Usage comes beside the finish, after it, in the choice, or in each chunk: the last counts (U1)."""
     told = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
     want = [UsagePart(10, 2, 4, 6, 1_000_000)]
     end = chunk({}, "stop")
@@ -166,7 +166,8 @@ def test_all_places_of_usage() -> None:
 
 
 REASONS = [
-    ("stop", "stop"), ("length", "length"), ("content_filter", "filtered"), ("eos", "unknown"), ("tool_calls", "unknown"),
+    ("stop", "stop"), ("length", "length"), ("content_filter", "filtered"), ("eos", "unknown"),
+    ("tool_calls", "unknown"),
 ]  # fmt: skip
 
 
@@ -184,7 +185,7 @@ def test_stop_with_calls_is_calls() -> None:
 
 
 def test_out_of_capacity_is_no_end() -> None:
-    """`insufficient_system_resource` in mid-answer is trouble that may pass: its usage counts, its calls do not (P1)."""
+    """`insufficient_system_resource` in mid-answer is trouble that may pass: usage counts, calls do not (P1)."""
     usage = {"prompt_tokens": 10, "completion_tokens": 2}
     heard = chat(
         chunk({"content": "par"}),
@@ -356,9 +357,9 @@ def test_an_event_over_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "event_bytes_max", 1000)
     for line in (b"data: " + b"x" * 300, b"data: " + b"x" * 300 + b"\n"):
         feed = EventFeed()
+        assert [feed.feed(line) for _ in range(3)] == [[], [], []]
         with pytest.raises(Garbled):
-            for _ in range(10):
-                feed.feed(line)
+            feed.feed(line)
     feed = EventFeed()
     assert sum(len(feed.feed(b"data: " + b"x" * 300 + b"\n\n")) for _ in range(10)) == 10
 

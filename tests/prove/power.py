@@ -248,11 +248,11 @@ def _byte_choices(durable: bytes, writes: list[Entry], grown: int | None, torn: 
             found[_applied(now, [writes[place + 1]])] = None
         now = _applied(now, [entry])
         found[now] = None
-    for start in range(_first_difference(durable, now) // sector_bytes * sector_bytes, len(now), sector_bytes):
-        if torn != "whole":
-            here = max(start, len(durable)) if len(now) > len(durable) else start
-            end = min(start + sector_bytes, len(now))
-            found[now[:here] + bytes(max(end - here, 0)) + now[max(end, here) :]] = None
+    written = [int(str(entry[2])) for entry in writes if entry[0] == "write"]
+    if written and torn != "whole":
+        for start in range(min(written) // sector_bytes * sector_bytes, len(now), sector_bytes):
+            begin, end = max(start, min(written)), min(start + sector_bytes, len(now))
+            found[now[:begin] + bytes(end - begin) + now[end:]] = None
     found.pop(now)
     return [*found, now]
 
@@ -272,12 +272,6 @@ def _torn_write(now: bytes, entry: Entry, torn: Torn, found: dict[bytes, None]) 
             found[_applied(now, [("write", 0, at, piece[:cut])])] = None
             found[_applied(now, [("write", 0, at, piece[:cut] + bytes(size - cut))])] = None
     found[_applied(now, [("write", 0, at, bytes(size))])] = None
-
-
-def _first_difference(one: bytes, other: bytes) -> int:
-    if other.startswith(one):
-        return len(one)
-    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
 
 
 def _journals(disk: SimDisk) -> set[int]:

@@ -8,10 +8,12 @@ after each operation of a story, so that the next one stands on what is not dura
 
 from __future__ import annotations
 
+import anyio
 import attrs
 
 from steadyhand.core.recovery import SettleSetting
-from tests.prove.lives import SESSION, Reopened, Story, outcomes, reopened, seen
+from steadyhand.core.refusal import Refused
+from tests.prove.lives import SESSION, Reopened, Story, life, many, outcomes, reopened, seen
 from tests.prove.power import Torn, states
 from tests.prove.tally import Tally
 from tests.prove.truth import Bytes, Scene, Truth, broken_by_recovery, broken_on_disk, counted, read, truths
@@ -145,4 +147,25 @@ def kill_then_lose_power(story: Story, tally: Tally, part: int, parts: int, sett
             prover._found(broken_on_disk(story.scene, known[marks], lies), where)
             if prover._opened(found, known[marks], lies, where, 2) is not None:
                 prover.every_state(found, Truth(), f"{where}, opened", "sector", after=prefix, product=24, depth=2)
+            if not known[marks].created:
+                _lived_on(story, prover, SimDisk.killed_after(disk, prefix), where)
         marks += prefix < len(disk.log) and disk.log[prefix][0] == "mark"
+
+
+def _lived_on(story: Story, prover: Prover, disk: SimDisk, where: str) -> None:
+    """Killed before anybody was told of the session; who finds it works in it, and that is promised then."""
+    begun = len(disk.log)
+    if not anyio.run(_work, disk):
+        return
+    prover.every_state(disk, Truth(), f"{where}, worked in", "sector", after=begun, product=24, depth=depth_max)
+
+
+async def _work(disk: SimDisk) -> bool:
+    async with life(disk, 2) as stage:
+        try:
+            await stage.house.open(SESSION, 100)
+        except Refused:
+            return False
+        await stage.say(f'write new.txt with "{many("new")}"')
+        disk.mark("created")
+        return True

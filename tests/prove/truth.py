@@ -262,9 +262,9 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
     for record in raw.records:
         kind, attempt = record["kind"], str(record.get("attemptId"))
         before = stood.setdefault(attempt, set())
-        if kind in ("result", "started", "intent") and kind in before:
+        if kind in ("result", "started", "intent") and kind in before and raw.damaged == 0:
             found.append(f"an attempt has two records {kind}")
-        if kind == "settlement" and "settlement" in before and record["settled"] not in ("restored", "superseded"):
+        if kind == "settlement" and "settlement" in before and raw.damaged == 0 and record["settled"] not in ("restored", "superseded"):
             found.append("an attempt is settled twice")
         if kind == "started" and scene.asks and raw.damaged == 0 and "permission" not in before:
             found.append("something started before its permission was recorded")
@@ -290,7 +290,7 @@ def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, 
     raw_before, raw = read(before.journal or b""), read(after.journal or b"")
     if not raw_before.sums <= raw.sums:
         found.append("recovery lost a record")
-    if ledger.refused:
+    if ledger.refused and raw_before.damaged == 0:
         found.append("the journal holds records that may not stand there")
     for attempt_id in truth.ran:
         attempt = ledger.attempts.get(attempt_id)

@@ -217,6 +217,10 @@ async def test_a_queue_is_paused_after_a_crash(tmp_path: Path) -> None:
         owner = await stage.opened(owner.session_id)
         assert stage.model.requests == []
         await stage.say(owner, "new", "five")
+        await until(lambda: not owner.view().busy)
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        assert len(stage.model.requests) == 1, "what is paused does not begin by itself"
         assert [item.text for item in owner.queue()] == ["two", "three", "four"]
         assert prompts.status(owner, "two").state == "queued"
         with pytest.raises(Refused) as refused:

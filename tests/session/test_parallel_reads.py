@@ -156,6 +156,8 @@ async def test_stopping_reads_that_run_side_by_side(tmp_path: Path) -> None:
         await prompts.cancel(owner, accepted.turn_id)
         await stage.ended(owner, accepted.turn_id)
         assert states(owner) == ["notRun", "notRun", "notRun"]
+        assert ["cut off" in text for text in replies(owner)] == [True, True, False]
+        assert "did not run" in replies(owner)[2]
         assert owner.ledger.uncertain() == []
         assert stage.content("a.txt") is None
         assert_closed(owner)

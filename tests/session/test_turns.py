@@ -327,6 +327,7 @@ async def test_stopping_closes_every_open_call(tmp_path: Path) -> None:
         assert await prompts.cancel(owner, first.turn_id)
         assert (await stage.ended(owner, first.turn_id)).reason == "cancelled"
         assert states(owner) == ["stopped", "notRun", "notRun"]
+        assert all("did not run: the user stopped the turn" in text for text in replies(owner)[1:])
         assert_closed(owner)
         await stage.say(owner, "go on")
         sent = stage.model.requests[1].messages
@@ -369,6 +370,25 @@ async def test_stopping_while_a_question_is_open(tmp_path: Path) -> None:
         assert list(stage.root.iterdir()) == []
         assert outcomes(owner) == [("not_started", "cancelled")]
         assert_closed(owner)
+
+
+async def test_a_stop_is_recorded_before_it_acts(tmp_path: Path) -> None:
+    """Row G8: while its record waits for the disk nothing is taken back; then the question is withdrawn."""
+    disk = GatedDisk(lambda op: "cancel" in op.kinds)
+    park = Park()
+    async with staged(tmp_path, asks(write("a.txt", "1")), editor=ScriptedEditor(park), disk=disk) as stage:
+        owner = await stage.session()
+        accepted = await stage.send(owner, "one")
+        await park.wait_open()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(prompts.cancel, owner, accepted.turn_id)
+            await disk.wait_reached()
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            assert not park.withdrawn
+            disk.go.set()
+        assert (await stage.ended(owner, accepted.turn_id)).reason == "cancelled"
+        assert park.withdrawn
 
 
 async def test_a_start_that_waits_while_the_stop_is_recorded(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import gc
 import os
 import pickle
 import shutil
+import signal
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -257,9 +258,14 @@ def forked(live: Callable[[], Awaitable[T]]) -> Died[T]:
         os.close(reading)
         _be_the_fork(live, writing)
     os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        content = pipe.read()
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            content = pipe.read()
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if code < 0:
         return Died(-code)
     done, value = pickle.loads(content)

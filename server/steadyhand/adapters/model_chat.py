@@ -70,6 +70,8 @@ def chat_body(profile: Profile, model: str, request: ModelRequest, output_tokens
     members["stream_options"] = {"include_usage": True}
     if output_tokens_max is not None:
         members[profile.output_member] = output_tokens_max
+    if not request.may_call and "tools" in members:
+        members["tool_choice"] = "none"
     return body_of(members, profile.extra, None if request.thinking else profile.thinking_off)
 
 

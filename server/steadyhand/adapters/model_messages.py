@@ -68,6 +68,8 @@ def messages_body(profile: Profile, model: str, request: ModelRequest, output_to
     members["messages"] = _turns(model, request.messages)
     members[profile.output_member] = output_tokens_max
     members["stream"] = True
+    if not request.may_call and "tools" in members:
+        members["tool_choice"] = {"type": "none"}
     return body_of(members, profile.extra, None if request.thinking else profile.thinking_off)
 
 

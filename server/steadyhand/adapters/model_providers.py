@@ -103,12 +103,12 @@ async def list_models(model: RemoteModel) -> tuple[Listed, ...]:
     body = await model.get(path, list_s_max, list_bytes_max)
     try:
         told: Any = json.loads(body)
-        entries = told.get("data") or told.get("models") or []
+        entries = told["data"] if "data" in told else told["models"]
         listed = tuple(
             Listed(str(entry.get("id") or entry.get("name")), _window(model.profile, entry))
             for entry in entries[:models_listed_max]
         )
-    except (ValueError, AttributeError, TypeError, RecursionError):
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         if body.lstrip()[:1] == b"<":
             raise model.troubles.not_a_provider() from None
         raise model.troubles.garbled() from None

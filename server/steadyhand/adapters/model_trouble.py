@@ -248,11 +248,12 @@ def _parsed(body: bytes) -> object:
 
 
 def _inner(error: object) -> object:
-    """The error itself, out of its envelope; some providers put it into a list."""
-    if isinstance(error, list) and error:
-        error = error[0]
-    if isinstance(error, Mapping):
-        return error.get("error") or error.get("detail") or error
+    """The error itself, out of its envelopes; some providers put it into a list."""
+    for name in ("error", "detail", ""):
+        if isinstance(error, list) and error:
+            error = error[0]
+        if isinstance(error, Mapping):
+            error = error.get(name) or error
     return error
 
 

@@ -89,6 +89,7 @@ class ModelRequest:
     output_tokens_max: int | None = None  # None: the adapter's default; clamped to what the window leaves
     input_tokens: int | None = None  # what system, tools and messages are known to have; None: estimated
     thinking: bool = True  # False: ask without reasoning where that can be said (after trouble "reasoning")
+    may_call: bool = True  # False: the tools stand there, for the prefix's sake, and none may be called
     continues: bool = False  # the last message is an AssistantMessage to be gone on with (row P2); then no tools
 
 

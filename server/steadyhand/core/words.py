@@ -53,6 +53,9 @@ def unrecorded(call: Call) -> Outcome | None:
     return classify(reached, reads, broken, call.reply is not None)
 
 
+READ_CUT_OFF = "This read was cut off before its reply was recorded. It changed nothing. Read again if you need it."
+
+
 def supplied_reply(call: Call) -> str:
     """What the model is told in place of a reply that does not stand in the journal."""
     outcome, reason = outcome_of(call)
@@ -60,7 +63,7 @@ def supplied_reply(call: Call) -> str:
         case "unknown" | "unknown_after_restart":
             return unknown_reply(call.attempt)
         case "interrupted":
-            return "This read was cut off before its reply was recorded. It changed nothing. Read again if you need it."
+            return READ_CUT_OFF
         case "returned" | "failed" | "stopped":
             return f"This call ran ({outcome}), but its output was not kept. Look at the present state before going on."
         case "refused":

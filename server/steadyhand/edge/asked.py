@@ -52,7 +52,7 @@ class AskedEditor:
                 self._server.notify("steadyhand/recovery/changed", plain(snapshot))
                 self._on_recovery(snapshot.session_id)
             case MessageTold(level, text):
-                params = types.ShowMessageParams(type=_LEVELS[level], message=text[:message_chars_max])
+                params = types.ShowMessageParams(type=_LEVELS[level], message=fitted(text))
                 self._server.notify(types.WINDOW_SHOW_MESSAGE, params)
 
     def on_recovery_changed(self, run: Callable[[str], None]) -> None:
@@ -116,7 +116,7 @@ class AskedEditor:
     async def _choose(self, text: str, options: tuple[Option, ...]) -> Answer | None:
         params = types.ShowMessageRequestParams(
             type=types.MessageType.Warning,
-            message=text[:message_chars_max],
+            message=fitted(text),
             actions=tuple(types.MessageActionItem(title=option.label) for option in options),
         )
         ask = partial(self._server.request, types.WINDOW_SHOW_MESSAGE_REQUEST, params, question_wait_s_max)
@@ -132,3 +132,11 @@ class AskedEditor:
 def _without_text(asked: object) -> dict[str, object]:
     assert isinstance(asked, dict)
     return {name: value for name, value in asked.items() if name != "text"}
+
+
+def fitted(text: str) -> str:
+    """What a message can show; that there is more is said, so that nobody allows what he did not see."""
+    if len(text) <= message_chars_max:
+        return text
+    end = f" … (cut here; {len(text)} characters in all)"
+    return text[: message_chars_max - len(end)] + end

@@ -39,6 +39,7 @@ from steadyhand.core.record import (
 )
 from steadyhand.core.show import shown_arguments
 from steadyhand.core.words import (
+    READ_CUT_OFF,
     after_error_satisfied,
     after_error_unchanged,
     after_error_unknown,
@@ -51,6 +52,7 @@ from steadyhand.journal.log import JournalBroken, TooLong
 from steadyhand.session.checking import look, recover
 from steadyhand.session.holding import clear_way
 from steadyhand.session.owner import Owner, RunningTurn
+from steadyhand.session.person import TurnPerson
 from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
 
 T = TypeVar("T")
@@ -131,7 +133,8 @@ async def close_unrun(owner: Owner, call: Call, reason: str) -> None:
     if attempt is not None and attempt.effect != "reads":
         records.append(Result(attempt.attempt_id, call.call_id, call.turn_id, "not_started", reason))
     outcome: Outcome = "interrupted" if attempt is not None and attempt.effect == "reads" else "not_started"
-    records.append(_reply(call, attempt.attempt_id if attempt else None, outcome, reason, not_started_reply(reason)))
+    text = READ_CUT_OFF if outcome == "interrupted" else not_started_reply(reason)
+    records.append(_reply(call, attempt.attempt_id if attempt else None, outcome, reason, text))
     await owner.append_or_show(records)
     owner.tell_call(call.call_id)
 
@@ -335,7 +338,7 @@ def _running(
 ) -> Running:
     return Running(
         admitted.attempt_id, admitted.key, owner.session_id, evidence,
-        lambda: turn is not None and turn.stopping is not None,
+        lambda: turn is not None and turn.stopping is not None, TurnPerson(owner, admitted.call.turn_id),
     )  # fmt: skip
 
 

@@ -48,6 +48,17 @@ def take(disk: Disk, processes: Processes, clock: Clock, ids: Ids, folder: Folde
     return Held(folder, path, lock)
 
 
+def make_names_durable(disk: Disk, held: Held) -> None:
+    """The names that lead to the journal: whoever laid the session down may have been killed before it synced them,
+    and what is recorded from now on must not go with them (row J4). Raises OSError."""
+    disk.sync_folder(held.folder)
+    parent = disk.open_folder(held.path.rpartition("/")[0])
+    try:
+        disk.sync_folder(parent)
+    finally:
+        disk.close(parent)
+
+
 def owner_of(disk: Disk, folder: Folder) -> OwnerView | None:
     """Who holds the lock, as `owner.json` says; None where it does not say."""
     try:

@@ -24,7 +24,7 @@ from steadyhand.journal.format import Loaded
 from steadyhand.journal.log import Journal, JournalBroken, load
 from steadyhand.ports import Ids
 from steadyhand.session.checking import Looked, recover
-from steadyhand.session.folder import Held
+from steadyhand.session.folder import Held, make_names_durable
 from steadyhand.session.world import World
 from steadyhand.tools.content import STORES, Contents
 from steadyhand.tools.tool import Ground
@@ -100,11 +100,13 @@ class _Performer:
     ledger: Ledger
     loaded: Loaded
     reading_tools: frozenset[str]
+    _looks: dict[str, Looked] = attrs.field(factory=dict)
 
     def perform(self, epoch: str, unacknowledged: int | None) -> Opened:
         verdicts = decide(self.ledger, self.reading_tools)
         pid, host, boot = self.world.processes.here()
         try:
+            make_names_durable(self.world.disk, self.held)
             journal = Journal.take_up(
                 self.world.disk, self.world.clock, self.held.folder, self.loaded,
                 Epoch(epoch, pid, host, boot), unacknowledged,
@@ -164,9 +166,12 @@ class _Performer:
             self._append(journal, records)
 
     def _recover(self, attempt: Attempt) -> Looked:
+        """One look for each attempt: a second sync may succeed although the first one lost what it was to keep."""
         if attempt.stage not in ("started", "uncertain"):
             return Looked(None)
-        return recover(self.ground, self.ledger, attempt)
+        if attempt.attempt_id not in self._looks:
+            self._looks[attempt.attempt_id] = recover(self.ground, self.ledger, attempt)
+        return self._looks[attempt.attempt_id]
 
     def _append(self, journal: Journal, records: Sequence[Record]) -> None:
         for stamped in journal.append(records, barrier=True):

@@ -222,6 +222,8 @@ class Owner:
         if self.journal is None:
             raise JournalBroken("This session is read-only here.")
         async with self._writing:
+            if self.journal is None:
+                raise JournalBroken("This session was let go meanwhile.")
             if unless is not None and unless():
                 return False
             with anyio.CancelScope(shield=True):

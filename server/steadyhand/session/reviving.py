@@ -68,7 +68,8 @@ def _unsettled(house: House, paths: frozenset[str]) -> list[str]:
 async def _open_when_free(house: House, session_id: str) -> Owner | None:
     """None: owned elsewhere, or it cannot be opened, which fails alone (row S6)."""
     with anyio.move_on_after(free_s_max) as limit:
-        while not await house.world.in_thread(shelf.free, house.world, session_id):
+        # The client may have opened it meanwhile; then the lock is our own.
+        while session_id not in house.owners and not await house.world.in_thread(shelf.free, house.world, session_id):
             await anyio.sleep(poll_s)
     if limit.cancelled_caught:
         return None

@@ -38,6 +38,10 @@ class Fields:
                 shown = name if len(name) <= named_chars_max else name[:named_chars_max] + "…"
                 raise Unfit(f"{where}: there is no field {shown!r}; the fields are {_listed(names)}.")
 
+    def __contains__(self, name: str) -> bool:
+        """Whether the field is given."""
+        return name in self._members
+
     def text(self, name: str) -> str:
         found = self.optional_text(name)
         if found is None:

@@ -12,17 +12,36 @@ from steadyhand.core.identity import BadArguments, parse_arguments, sha256
 from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import Evidence
 from steadyhand.core.text_edit import FileText, decode
+from steadyhand.tools.ask_user import AskUser
 from steadyhand.tools.content import Contents
 from steadyhand.tools.delete_file import DeleteFile
+from steadyhand.tools.diagnostics import Diagnostics
 from steadyhand.tools.edit_file import EditFile
+from steadyhand.tools.find_files import FindFiles
+from steadyhand.tools.list_files import ListFiles
 from steadyhand.tools.move_file import MoveFile
 from steadyhand.tools.read_file import ReadFile
 from steadyhand.tools.run_command import RunCommand
+from steadyhand.tools.search_text import SearchText
+from steadyhand.tools.todo import Todo
 from steadyhand.tools.tool import Ground, Refusal, Tool, checkpoint_bytes_max
 from steadyhand.tools.write_file import WriteFile
 
 _edit_file, _write_file = EditFile(), WriteFile()
-TOOLS: tuple[Tool, ...] = (_edit_file, ReadFile(), RunCommand(), _write_file)
+TOOLS: tuple[Tool, ...] = (
+    AskUser(),
+    DeleteFile(),
+    Diagnostics(),
+    _edit_file,
+    FindFiles(),
+    ListFiles(),
+    MoveFile(),
+    ReadFile(),
+    RunCommand(),
+    SearchText(),
+    Todo(),
+    _write_file,
+)
 BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
 READING_TOOLS: tuple[Tool, ...] = tuple(tool for tool in TOOLS if tool.effect == "reads")
 OFFERS: tuple[ToolOffer, ...] = tuple(tool.offer for tool in TOOLS)

@@ -140,6 +140,16 @@ def make_folders(ground: Ground, folders: Sequence[str]) -> None:
                 ground.disk.sync_folder(parent)
 
 
+def sync_way(ground: Ground, folders: Sequence[str]) -> None:
+    """Make the names of these folders durable, as far as they lie in the workspace; whoever made one, a command
+    perhaps, may have synced nothing. Raises OSError."""
+    root = parts_of(ground.root or "/")
+    if _within(tuple(folders), root):
+        for length in range(len(root), len(folders)):
+            with entered(ground, folders[:length]) as parent:
+                ground.disk.sync_folder(parent)
+
+
 class _Stopped(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.text)

@@ -27,7 +27,7 @@ from steadyhand.core.record import Evidence
 from steadyhand.ports import Attributes, Folder
 from steadyhand.tools.check import clear_temporary
 from steadyhand.tools.content import digest_of, write_all
-from steadyhand.tools.place import display, entered, locate, make_folders, parts_of
+from steadyhand.tools.place import display, entered, locate, make_folders, parts_of, sync_way
 from steadyhand.tools.tool import Ground, Refusal
 
 temporary_mode = 0o600
@@ -84,6 +84,7 @@ def replace(
     folders = parts_of(evidence.resolved)[:-1]
     if not evidence.existed:
         make_folders(ground, folders)
+    sync_way(ground, folders)
     with entered(ground, folders) as folder:
         return _Try(ground, folder, evidence, evidence.temporary, content, cancelled, moving).whole()
 

@@ -8,7 +8,7 @@
 
 A refusal is a value. An exception out of `run` means that nothing is known: the session answers it by the check.
 A tool with an effect gives evidence, or its uncertain attempts stay unknown for ever (commands).
-Deliberately absent: tools that write records, ask the person, or know sessions.
+Deliberately absent: tools that write records or know sessions. The person is reached through `Running.person` alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import attrs
 from steadyhand.core.identity import Arguments
 from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import Check, EffectClass, Evidence, FileChange, Scope
+from steadyhand.core.views import PlanItem
 from steadyhand.ports import Disk, OpenDocument, Processes
 
 reply_bytes_max = 30_000
@@ -83,6 +84,41 @@ class Gathered:
 
 
 @attrs.frozen
+class Asked:
+    """What came of a question. `answer` None: dismissed or not answered; `asked` false: nobody is there."""
+
+    answer: str | None
+    asked: bool = True
+
+
+class Person(Protocol):
+    """What a body may do with the person, and what the server knows for them. For tools whose very sense that is."""
+
+    async def ask(self, question: str, options: tuple[str, ...]) -> Asked:
+        """Parks the turn; a cancel withdraws the question."""
+        ...
+
+    def plan(self, items: tuple[PlanItem, ...]) -> None: ...
+
+    def known_problems(self, path: str | None) -> tuple[str, ...]:
+        """The server's own marks at an absolute path (at what is below it too), or all of them; a sentence each."""
+        ...
+
+
+class Nobody:
+    """The person of a call that is carried out without one."""
+
+    async def ask(self, question: str, options: tuple[str, ...]) -> Asked:
+        return Asked(None, asked=False)
+
+    def plan(self, items: tuple[PlanItem, ...]) -> None:
+        pass
+
+    def known_problems(self, path: str | None) -> tuple[str, ...]:
+        return ()
+
+
+@attrs.frozen
 class Running:
     """What a body is given. `cancelled` is looked at directly before the point of no return, in the body's thread."""
 
@@ -91,6 +127,7 @@ class Running:
     session_id: str
     evidence: tuple[Evidence, ...]
     cancelled: Callable[[], bool]
+    person: Person = attrs.field(factory=Nobody)
 
 
 @attrs.frozen

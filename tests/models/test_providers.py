@@ -1,0 +1,373 @@
+"""Keys, addresses, names, lists and the doctor: what stands between the settings and a model that answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from steadyhand.adapters import model_doctor
+from steadyhand.adapters.http_client import HttpClient
+from steadyhand.adapters.model_doctor import diagnose
+from steadyhand.adapters.model_providers import Listed, ModelSettings, RemoteModels, list_models
+from steadyhand.adapters.model_remote import Access, RemoteModel
+from steadyhand.adapters.model_trouble import Troubles, quoted_chars_max
+from steadyhand.core.environment import child_environment
+from steadyhand.core.model import Finish, ModelRequest, ModelTrouble, StreamPart, UserMessage
+from steadyhand.core.profiles import PROFILES, key_variables
+from tests.models.streams import KEY, Ask, Dialect, End, Say, plain, written
+from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
+
+pytestmark = pytest.mark.anyio
+REQUEST = ModelRequest("Be good.", (), (UserMessage("Hi"),))
+patience_s = 20.0
+
+
+def model(
+    provider: str,
+    environment: Mapping[str, str] | None = None,
+    secret: Callable[[str], Awaitable[str | None]] | None = None,
+    name: str | None = None,
+    **access: Any,
+) -> RemoteModel:
+    profile = PROFILES[provider]
+    given = environment if environment is not None else {profile.key_variable or "": KEY}
+    made = Access(profile, name or profile.model or "some-model", lambda: given, secret=secret, **access)
+    return RemoteModel(made, HttpClient())
+
+
+async def parts_of(made: RemoteModel) -> list[StreamPart]:
+    with anyio.fail_after(patience_s):
+        try:
+            return [part async for part in made.ask(REQUEST)]
+        finally:
+            await made.client.close()
+
+
+def _told(kind: str, made: Callable[[], object]) -> str:
+    with pytest.raises(ModelTrouble) as raised:
+        made()
+    assert raised.value.kind == kind
+    assert not raised.value.retryable
+    return str(raised.value)
+
+
+# --- keys ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", PROFILES)
+async def test_where_the_key_comes_from(provider: str) -> None:
+    """The named variable, else the provider's own, else the secret store; never another provider's key (E2)."""
+    asked: list[str] = []
+
+    async def secret(name: str) -> str | None:
+        asked.append(name)
+        return f" {KEY}-stored\n"
+
+    base_url = None if PROFILES[provider].address else "http://127.0.0.1:1/v1"
+    own = PROFILES[provider].key_variable
+    every = {name: f"{KEY}-{name}" for name in key_variables()}
+
+    async def sent(environment: Mapping[str, str], **more: Any) -> str:
+        headers = await model(provider, environment, base_url=base_url, **more).headers()
+        return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+
+    assert await sent({**every, "MINE": KEY}, key_variable="MINE", secret=secret) == KEY
+    assert await sent(every, secret=secret) == (f"{KEY}-{own}" if own else f"{KEY}-stored")
+    assert await sent({}, secret=secret) == f"{KEY}-stored"
+    assert set(asked) == {provider}
+    if PROFILES[provider].key_needed:
+        with pytest.raises(ModelTrouble) as raised:
+            await sent({})
+        assert raised.value.kind == "keyMissing"
+        assert own
+        assert own in str(raised.value)
+    else:
+        assert await sent({}) == ""
+
+
+async def test_a_key_that_is_none() -> None:
+    """A variable that is named and empty is missing, and a key with odd characters is said so, not sent (E2)."""
+    for key, kind in (("", "keyMissing"), ("  ", "keyMissing"), ("a b", "key"), ("schlüssel", "key"), ("a\nb", "key")):
+        made = model("ollama", {"MINE": key}, key_variable="MINE")
+        with pytest.raises(ModelTrouble) as raised:
+            await parts_of(made)
+        assert raised.value.kind == kind
+        assert "MINE" in str(raised.value)
+        assert not key.strip() or key not in str(raised.value)
+
+
+def test_no_child_is_given_a_key() -> None:
+    """Every variable a key is read from by default is taken out of a child's environment (E1)."""
+    given = dict.fromkeys(key_variables(), KEY)
+    assert len(given) >= 7
+    assert child_environment(given, {}, {}).values == {}
+    assert "MINE" in key_variables("MINE")
+
+
+# --- addresses and names -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("provider", "base_url", "address"),
+    [
+        ("openai", None, "https://api.openai.com/v1"),
+        ("compatible", "http://127.0.0.1:9/v1/", "http://127.0.0.1:9/v1"),
+        ("compatible", " http://[::1]:9/v1/chat/completions ", "http://[::1]:9/v1"),
+        ("anthropic", "http://127.0.0.1:9/v1/", "http://127.0.0.1:9"),
+        ("anthropic", "http://127.0.0.1:9/v1/messages", "http://127.0.0.1:9"),
+        ("anthropic", "https://api.deepseek.com/anthropic", "https://api.deepseek.com/anthropic"),
+    ],
+)
+def test_addresses(provider: str, base_url: str | None, address: str) -> None:
+    """A base URL is taken as people copy it (P1)."""
+    assert model(provider, base_url=base_url).address == address
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "localhost:8080", "ftp://127.0.0.1/v1", "http://", "http:///v1", "http://127.0.0.1:99999/v1", "http://[::1/v1",
+        f"https://user:{KEY}@provider.example/v1", f"https://provider.example/v1?key={KEY}", "https://h/v1#x",
+    ],
+)  # fmt: skip
+def test_addresses_that_cannot_be_used(base_url: str) -> None:
+    """A base URL that is none, or that holds a key, is one sentence without it (E2)."""
+    said = _told("settings", lambda: model("compatible", base_url=base_url))
+    assert "steadyhand.model.baseUrl" in said
+    assert KEY not in said
+
+
+def test_which_model_the_settings_mean() -> None:
+    """Address and variable of the settings are those of their provider alone; a name of its own is the default (P1)."""
+    settings = ModelSettings("compatible", "http://127.0.0.1:9/v1", "MINE")
+    models = RemoteModels(lambda: settings, dict)
+    mine = models.model("compatible", "a-model")
+    assert (mine.address, mine.access.key_variable, mine.access.name) == ("http://127.0.0.1:9/v1", "MINE", "a-model")
+    other = models.model("deepseek", "deepseek")
+    assert (other.address, other.access.key_variable) == ("https://api.deepseek.com", None)
+    assert other.access.name == "deepseek-flash"
+    assert models.model("deepseek", "deepseek") is other
+    assert "steadyhand.model.name" in _told("settings", lambda: models.model("ollama", "ollama"))
+    assert "deepseek" in _told("settings", lambda: models.model("nobody", "x"))
+    settings = ModelSettings("compatible")
+    assert "steadyhand.model.baseUrl" in _told("settings", lambda: models.model("compatible", "x"))
+    assert models.model("deepseek", "deepseek") is not other
+
+
+@pytest.mark.parametrize("provider", PROFILES)
+def test_every_profile_is_whole(provider: str) -> None:
+    """A profile's parts fit each other (P1)."""
+    profile = PROFILES[provider]
+    assert profile.provider == provider
+    assert profile.dialect == "chat" or profile.output_tokens_default
+    assert (profile.reasoning_back == "never") == (profile.reasoning_member is None)
+    assert not profile.address or profile.address.startswith("https://") or not profile.key_needed
+    for members in (profile.thinking_off, profile.extra):
+        assert members is None or json.loads("{" + members + "}")
+    assert not set(profile.renamed) & {known.name for known in profile.known}
+    assert all(known.output_max < known.window for known in profile.known)
+
+
+# --- sentences -----------------------------------------------------------------------------------------------
+
+
+def trouble(status: int, told: Any, name: str = "deepseek-flash", **headers: str) -> ModelTrouble:
+    troubles = Troubles(PROFILES["deepseek"], "api.deepseek.com", name, "the environment variable X")
+    troubles.secrets = (KEY,)
+    text = told if isinstance(told, str) else json.dumps(told)
+    return troubles.of_status(status, {name.replace("_", "-"): value for name, value in headers.items()}, text.encode())
+
+
+REASONING = "The `reasoning_content` in the thinking mode must be passed back to the API."
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (400, REASONING, "reasoning"),
+        (400, "This model's maximum context length is 65536 tokens. However, you requested 99999", "window"),
+        (400, "request (9531 tokens) exceeds the available context size (8192 tokens)", "window"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "window"),
+        (400, "Your credit balance is too low to access the API", "balance"),
+        (400, "Model Not Exist", "notFound"),
+        (404, "The model `x` does not exist or you do not have access to it", "notFound"),
+        (400, "Messages have bad roles", "rejected"),
+        (429, "You exceeded your current quota: insufficient_quota", "balance"),
+        (429, "Rate limit for maximum context length requests", "rate"),
+        (500, "prompt is too long", "server"),
+        (401, "insufficient_quota", "key"),
+    ],
+)
+def test_words_that_say_more_than_a_status(status: int, message: str, kind: str) -> None:
+    """A full window, spent money, a missing model and missing reasoning are known by their words (P3, cases 86, 94)."""
+    assert trouble(status, {"error": {"message": message, "type": "invalid_request_error"}}).kind == kind
+
+
+def test_error_bodies_of_all_shapes() -> None:
+    """The message is found wherever providers put it, and quoted short, on one line (P3)."""
+    shapes: list[Any] = [
+        {"error": {"message": "Bad thing"}}, {"error": "Bad thing"}, {"message": "Bad thing"}, "Bad thing",
+        {"detail": "Bad thing"}, {"detail": [{"msg": "Bad thing", "loc": []}]}, [{"error": {"message": "Bad thing"}}],
+        {"type": "error", "error": {"type": "x", "message": "Bad\n\tthing."}},
+        {"object": "error", "message": "Bad thing"},
+    ]  # fmt: skip
+    for told in shapes:
+        assert "“Bad thing”" in str(trouble(400, told)), told
+    for odd in ("", "[]", "{}", "null", '{"error": 7}', '{"error": {"message": 7}}', "[" * 100_000, "\x00"):
+        assert "(400)" in str(trouble(400, odd))
+    long = str(trouble(400, {"error": {"message": "x " * 5000}}))
+    assert len(long) < quoted_chars_max + 200
+
+
+def test_keys_in_a_providers_words() -> None:
+    """The key, and whatever looks like one, is taken out of what is quoted (E2)."""
+    for secret in (KEY, "sk-proj-" + "a1B2" * 8, "Bearer " + "abcdefgh" * 3):
+        said = str(trouble(400, {"error": {"message": f"no such key: {secret} here"}}))
+        assert secret not in said
+        assert "[key]" in said
+        assert "here" in said
+
+
+def test_a_name_that_is_gone() -> None:
+    """A retired name is answered with today's (P1)."""
+    said = str(trouble(400, {"error": {"message": "Model Not Exist"}}, "deepseek-chat"))
+    assert "deepseek-chat" in said
+    assert "“deepseek-flash”" in said
+
+
+@pytest.mark.parametrize(
+    ("headers", "wanted"),
+    [
+        ({"retry_after": "30"}, 30.0), ({"retry_after": "1.5"}, 1.5),
+        ({"retry_after_ms": "250", "retry_after": "1"}, 0.25),
+        ({"retry_after": "soon"}, None), ({"retry_after": "-1"}, None), ({"retry_after": "nan"}, None), ({}, None),
+        ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0), ({"retry_after": "9" * 40}, None),
+    ],
+)  # fmt: skip
+def test_retry_after(headers: dict[str, str], wanted: float | None) -> None:
+    """Seconds, milliseconds or a date; nonsense is nothing (P3)."""
+    assert trouble(429, {}, **headers).retry_after_s == wanted
+
+
+# --- lists and the doctor ------------------------------------------------------------------------------------
+
+
+def answering(dialect: Dialect, listed: Any, *answers: Scripted) -> Callable[[Asked], Scripted]:
+    waiting = list(answers)
+
+    def answer(asked: Asked) -> Scripted:
+        if asked.method == "GET":
+            if isinstance(listed, Scripted):
+                return listed
+            return Scripted([json.dumps(listed).encode()], headers={"content-type": "application/json"})
+        return waiting.pop(0)
+
+    return answer
+
+
+def said(dialect: Dialect, *steps: Any) -> Scripted:
+    return Scripted([plain(written(dialect, steps))])
+
+
+WORKS = (Ask("report_word", ('{"word":"ready"}',)), End("calls"))
+LISTS: dict[str, tuple[Any, int | None]] = {
+    "deepseek": ({"object": "list", "data": [{"id": "deepseek-flash"}, {"id": "deepseek-v4-pro"}]}, 1_000_000),
+    "openrouter": ({"data": [{"id": "some-model", "context_length": 131072}]}, 131072),
+    "vllm": ({"data": [{"id": "some-model", "max_model_len": 4096}]}, 4096),
+    "llamacpp": ({"models": [], "data": [{"id": "/m.gguf", "meta": {"n_ctx_train": 8192}}]}, 8192),
+    "ollama": ({"object": "list", "data": [{"id": "some-model", "created": 1}]}, None),
+    "anthropic": ({"data": [{"id": "claude-sonnet-5", "max_input_tokens": 500_000}]}, 500_000),
+}
+
+
+@pytest.mark.parametrize("provider", LISTS)
+async def test_lists_of_models(provider: str) -> None:
+    """What is offered is listed, and the window told for the chosen model is remembered (P1, U2)."""
+    told, window = LISTS[provider]
+    dialect: Dialect = PROFILES[provider].dialect
+    async with ScriptedProvider(answering=answering(dialect, told)) as served:
+        made = model(provider, base_url=served.address)
+        with anyio.fail_after(patience_s):
+            listed = await list_models(made)
+        await made.client.close()
+    assert all(isinstance(entry, Listed) for entry in listed)
+    assert made.window == window
+    assert served.asked[0].target.split("?")[0] == ("/models" if dialect == "chat" else "/v1/models")
+
+
+@pytest.mark.parametrize("told", ["<html>", "{", "[]", '{"data": 7}', '{"data": ["x"]}', "7"])
+async def test_lists_that_are_none(told: str) -> None:
+    """A list nobody can read is one sentence (P3)."""
+    async with ScriptedProvider(Scripted([told.encode()])) as served:
+        made = model("compatible", base_url=served.address)
+        with anyio.fail_after(patience_s), pytest.raises(ModelTrouble):
+            await list_models(made)
+        await made.client.close()
+
+
+@pytest.mark.parametrize("provider", ["deepseek", "anthropic"])
+async def test_the_doctor_finds_nothing(provider: str) -> None:
+    """Key, address, model, window, streaming and tool calls: one sentence each, and two requests (P1)."""
+    dialect: Dialect = PROFILES[provider].dialect
+    told, _ = LISTS[provider]
+    answers = said(dialect, Say("re"), Say("ady"), End("stop")), said(dialect, *WORKS)
+    async with ScriptedProvider(answering=answering(dialect, told, *answers)) as served:
+        made = model(provider, base_url=served.address)
+        with anyio.fail_after(patience_s):
+            found = await diagnose(made)
+        await made.client.close()
+    assert [sentence.split(":")[0] for sentence in found] == [
+        "Key", "Reachable", "Model", "Window", "Streaming", "Tool calls",
+    ]  # fmt: skip
+    assert all(sentence.endswith(".") and KEY not in sentence for sentence in found)
+    assert "works" in found[4]
+    assert found[5] == "Tool calls: work."
+    assert [asked.method for asked in served.asked] == ["GET", "POST", "POST"]
+
+
+async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thing that can be wrong is said where it is found, with what to do (P1)."""
+    monkeypatch.setattr(model_doctor, "step_s_max", 0.3)
+    good = {"data": [{"id": "deepseek-flash"}]}
+    error = {"error": {"message": "no", "type": "x"}}
+    refused = Scripted([json.dumps(error).encode()], 401, {"content-type": "application/json"}, "length")
+    missing = Scripted([b"404"], 404, {}, "length")
+    fine, calls = said("chat", Say("ready"), End("stop", None)), said("chat", *WORKS)
+    broken = said("chat", Say("par"))
+    talk, bad = said("chat", Say("no"), End("stop")), said("chat", Ask("report_word", ('{"w',)), End("calls"))
+    silent = Scripted([anyio.Event()])
+    cases: list[tuple[Any, tuple[Scripted, ...], str, str]] = [
+        (good, (fine, calls), "deepseek-flash", "without a count of tokens"),
+        (refused, (), "deepseek-flash", "does not accept the key"),
+        (missing, (fine, calls), "deepseek-flash", "does not list its models"),
+        (good, (fine, calls), "deepseek-chat", "set steadyhand.model.name to “deepseek-flash”"),
+        (good, (fine, calls), "flash", "such as “deepseek-flash”"),
+        ({"data": []}, (fine, calls), "flash", "none at all"),
+        (good, (broken, calls), "deepseek-flash", "broke off"),
+        (good, (fine, talk), "deepseek-flash", "none came"),
+        (good, (fine, bad), "deepseek-flash", "not whole"),
+        (good, (silent, calls), "deepseek-flash", "no end within"),
+        (good, (refused,), "deepseek-flash", "does not accept the key"),
+    ]
+    for listed, answers, name, words in cases:
+        async with ScriptedProvider(answering=answering("chat", listed, *answers)) as served:
+            made = model("deepseek", name=name, base_url=served.address)
+            with anyio.fail_after(patience_s):
+                found = await diagnose(made)
+            await made.client.close()
+        assert any(words in sentence for sentence in found), (words, found)
+    assert (await diagnose(model("deepseek", {})))[0].startswith("Key: There is no key")
+    unreachable = model("ollama", name="x", base_url="http://127.0.0.1:1/v1")
+    assert "cannot be reached" in (await diagnose(unreachable))[-1]
+    await unreachable.client.close()
+
+
+async def test_a_small_request_ends_with_finish() -> None:
+    """What `ask` gives is what was streamed, ended by `Finish` (P1)."""
+    async with ScriptedProvider(said("chat", Say("Hi"), End("stop"))) as served:
+        parts = await parts_of(model("compatible", base_url=served.address))
+    assert parts[-1] == Finish("stop")

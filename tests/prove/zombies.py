@@ -1,0 +1,298 @@
+"""L7: an old owner or an old attempt that is stopped and goes on later, and children that hide.
+
+`stopped_owners`: a real process is stopped (SIGSTOP) before each operation of the story, another one opens the session,
+the first goes on. The owner lock holds: the second writes nothing, changes nothing and says who has it, and the first
+ends its story as if nobody had come.
+
+`stopped_attempts`: one operation of a body hangs, its session is closed and opened anew, the operation goes on then.
+Whatever was settled in between stays true: the old attempt does not commit behind a verdict.
+
+`hiding_children`: a command leaves children behind that leave its session, clear their environment, fork twice, close
+their descriptors, and its server is killed. Each that carries the mark is named; the others are never denied.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import anyio
+import attrs
+
+from steadyhand.adapters.disk import system_disk
+from steadyhand.core.refusal import Refused
+from steadyhand.core.views import InspectionView
+from steadyhand.session import house as houses
+from steadyhand.session import resolving
+from tests.crash.promises import AFTER, NOTES, SESSION, lay_out, tell_story
+from tests.prove.kills import operations, scratch
+from tests.prove.lives import SCENE, first_tree, life, many, outcomes, reopened, seen
+from tests.prove.tally import Tally
+from tests.prove.truth import Truth, broken_on_disk
+from tests.support.disks import Operation, WatchedDisk
+from tests.support.sim_disk import SimDisk
+from tests.support.turns import Place, forked, rig
+
+owner_wait_s = 0.02
+close_s = 0.05
+child_s_max = 20.0
+stop_s_max = 20.0
+poll_s = 0.005
+
+
+class StoppingDisk(WatchedDisk):
+    """Stops this process before the n-th durable operation, until somebody lets it go on."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(system_disk())
+        self.at = at
+
+    def around(self, operation: Operation, act, half):  # type: ignore[no-untyped-def]  # as in the base
+        if operation.number == self.at:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return act()
+
+
+def stopped_owners(tally: Tally, part: int, parts: int, each: int = 1) -> None:
+    """`states` counts operations before which the owner was stopped."""
+    folder = scratch()
+    try:
+        for operation in operations(folder)[part :: parts * each]:
+            tally.states += 1
+            _stopped_owner(folder, operation, tally)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stopped_owner(folder: Path, operation: Operation, tally: Tally) -> None:
+    where = f"stopped before operation {operation.number}: {operation}"
+    place = lay_out(Place.under(folder / str(operation.number)))
+
+    async def old() -> None:
+        async with rig(place, disk=StoppingDisk(operation.number)) as house:
+            await tell_story(house)
+
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            anyio.run(old)
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    try:
+        if not os.WIFSTOPPED(status):
+            tally.violation("an owner was not stopped", where)
+            return
+        before = (place.journal(SESSION), place.files())
+        problem = forked(lambda: _second(place)).value
+        if problem:
+            tally.violation(problem, where)
+        if (place.journal(SESSION), place.files()) != before:
+            tally.violation("a second process wrote while the owner lived", where)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        _, status = os.waitpid(pid, 0)
+    if status != 0 or place.files() != {**NOTES, **AFTER}:
+        tally.violation("a stopped owner did not end its story", where)
+    shutil.rmtree(place.base, ignore_errors=True)
+
+
+async def _second(place: Place) -> str | None:
+    """What is wrong with how a second process sees a session that has an owner."""
+    houses.owner_wait_s_max = owner_wait_s
+    async with rig(place, life=2) as house:
+        try:
+            view = (await house.open(SESSION)).session
+        except Refused as refused:
+            return None if refused.kind == "unknownSession" else f"a second process is refused {refused.kind}"
+        if view.read_only is None or view.read_only.reason != "owned":
+            # Before the lock is taken nobody owns it; then there is nothing of it yet.
+            return "a second process got a session that has an owner"
+    return None
+
+
+# An attempt that hangs.
+
+
+@attrs.define
+class _Hang:
+    """Blocks one operation of the body until `go`."""
+
+    disk: SimDisk
+    number: int
+    entered: bool = False
+    count: int = 0
+    hanging: threading.Event = attrs.field(factory=threading.Event)
+    go: threading.Event = attrs.field(factory=threading.Event)
+
+    def before(self, verb: str, target: str) -> None:
+        if threading.current_thread() is threading.main_thread() or not self._in_body():
+            return
+        self.count += 1
+        if self.count == self.number and not self.hanging.is_set():
+            self.hanging.set()
+            self.go.wait(stop_s_max)
+
+    def _in_body(self) -> bool:
+        return any(entry[0] == "mark" and isinstance(entry[1], tuple) and entry[1][0] == "ran" for entry in self.disk.log)
+
+
+def stopped_attempts(tally: Tally) -> None:
+    """Each operation of a body hangs once, of an old file and of a new one."""
+    wait, houses.close_s_max = houses.close_s_max, close_s
+    try:
+        for name in ("old.txt", "new.txt"):
+            for number in range(1, 20):
+                if not _stopped_attempt(tally, name, number):
+                    break
+    finally:
+        houses.close_s_max = wait
+
+
+def _stopped_attempt(tally: Tally, name: str, number: int) -> bool:
+    """Whether the body has such an operation."""
+    disk = SimDisk(first_tree())
+    hang = _Hang(disk, number)
+    where = f"{name}: operation {number} of the body hangs while its session is closed and opened anew"
+    anyio.run(_hang_and_reopen, disk, hang, name, tally, where)
+    if not hang.hanging.is_set():
+        return False
+    tally.states += 1
+    disk.before = None
+    for sentence in broken_on_disk(SCENE, Truth(created=True), seen(disk)):
+        tally.violation(sentence, where)
+    disk.die()
+    first = reopened(disk, 9)
+    if first is None:
+        tally.violation("the session is gone", where)
+        return True
+    for sentence in broken_on_disk(SCENE, Truth(created=True), seen(disk)):
+        tally.violation(sentence, where)
+    return True
+
+
+async def _hang_and_reopen(disk: SimDisk, hang: _Hang, name: str, tally: Tally, where: str) -> None:
+    async with life(disk) as stage:
+        session_id = await stage.create()
+        disk.before = hang.before
+        await stage.send(f'write {name} with "{many("late")}"', "p1")
+        owner = await stage.house.owner(session_id)
+        with anyio.move_on_after(stop_s_max):
+            while not hang.hanging.is_set() and owner.turn is not None:
+                await anyio.sleep(poll_s)
+        if not hang.hanging.is_set():
+            return
+        try:
+            await stage.house.close(session_id)
+            found = await anyio.to_thread.run_sync(_open_aside, disk)
+            if found is not None:
+                for sentence in broken_on_disk(SCENE, Truth(created=True), seen(disk)):
+                    tally.violation(sentence, where)
+        finally:
+            hang.go.set()
+        with anyio.move_on_after(stop_s_max):
+            while owner.turn is not None:
+                await anyio.sleep(poll_s)
+
+
+def _open_aside(disk: SimDisk) -> object:
+    """The next process, if the lock is free."""
+    try:
+        return outcomes(found.ledger) if (found := reopened(disk, 5)) else None
+    except AssertionError:
+        return None  # the lock is not free: the old attempt may still act
+
+
+# Children that hide.
+
+CHILDREN: dict[str, tuple[str, bool]] = {
+    # how they hide → (shell, whether the mark is still in their environment)
+    "a child": ("sleep 30 & ", True),
+    "in a session of its own": ("setsid sleep 30 & ", True),
+    "forked twice": ("(setsid sh -c 'sleep 30 & exit 0' &) ; ", True),
+    "without its descriptors": ("setsid sleep 30 <&- >&- 2>&- & ", True),
+    "without its environment": ("env -i sleep 30 & ", False),
+    "without all of it": ("(setsid env -i sleep 30 <&- >&- 2>&- &) ; ", False),
+}
+
+
+def hiding_children(tally: Tally) -> None:
+    """Each kind, after its server was killed in the middle of the command."""
+    folder = scratch()
+    try:
+        for number, (name, (shell, marked)) in enumerate(CHILDREN.items()):
+            tally.states += 1
+            place = lay_out(Place.under(folder / str(number)))
+            _hidden_child(place, name, shell, marked, tally)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hidden_child(place: Place, name: str, shell: str, marked: bool, tally: Tally) -> None:
+    before = _sleepers()
+
+    async def old() -> None:
+        async with rig(place) as house:
+            await house.say(await house.create(), f"run {shell}sleep 0.2; kill -KILL $PPID; sleep 30")
+
+    try:
+        if forked(old).signal != signal.SIGKILL:
+            tally.violation("the server was not killed", name)
+            return
+        view = forked(lambda: _inspected(place)).value
+        assert view is not None
+        if view.state in ("absent_fenced", "present", "postcondition_satisfied"):
+            tally.violation("a command after a crash is called certain", name)
+        if marked and not view.survivors:
+            tally.violation("a survivor that carries its mark is not named", name)
+        if not view.survivors and "would not be seen" not in view.text and "cannot be told" not in view.text:
+            tally.violation("a survivor that cannot be seen is denied", name)
+        if not marked and view.survivors and name == "without all of it":
+            tally.counted["children found that had shed their mark"] += 1
+    finally:
+        for pid in _sleepers() - before:
+            _end(pid)
+
+
+async def _inspected(place: Place) -> InspectionView:
+    async with rig(place, life=2) as house:
+        await house.open(SESSION)
+        owner = await house.house.owner(SESSION)
+        (attempt,) = owner.ledger.uncertain()
+        found = await resolving.resolve(owner, resolving.Wanted(attempt.attempt_id, "inspect"))
+        assert found.inspection is not None
+        return found.inspection
+
+
+def _sleepers() -> set[int]:
+    """The processes whose command line is that of the children here, or of their shells."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = Path("/proc", pid, "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"sleep\x0030\x00" in line or b"kill -KILL $PPID" in line:
+            found.add(int(pid))
+    return found
+
+
+def _end(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    end = time.monotonic() + child_s_max
+    while time.monotonic() < end and Path("/proc", str(pid), "cmdline").exists():
+        try:
+            if Path("/proc", str(pid), "stat").read_text().split()[2] == "Z":
+                return
+        except OSError:
+            return
+        time.sleep(poll_s)
