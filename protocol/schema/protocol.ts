@@ -611,9 +611,9 @@ export interface InspectedPath {
 export interface Survivor {
   /** its process id */
   readonly pid: Count;
-  /** its start time; with the pid it names one process */
-  readonly started: Time;
-  /** its command line, redacted */
+  /** a mark of its start; with the pid it names one process and no later one */
+  readonly started: string;
+  /** its command line, at most 200 characters */
   readonly command: string;
 }
 
@@ -983,6 +983,8 @@ export interface PermissionAskParams {
   readonly title: string;
   /** canonical JSON text */
   readonly arguments: string;
+  /** what will happen and why it is asked, in plain sentences; the server always gives it */
+  readonly text?: string;
   /** unified diff of what a file tool would write; absent for other tools */
   readonly diff?: string;
   /** what holds the call back; absent when nothing */

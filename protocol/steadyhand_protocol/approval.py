@@ -36,6 +36,7 @@ class PermissionAskParams:
     tool: str  # canonical tool name
     title: str  # tool and path, or program
     arguments: str  # canonical JSON text
+    text: str | None = None  # what will happen and why it is asked, in plain sentences; the server always gives it
     diff: str | None = None  # unified diff of what a file tool would write; absent for other tools
     uncertain: tuple[Uncertain, ...] | None = None  # what holds the call back; absent when nothing
     options: tuple[PermissionOption, ...]  # only one of these may be answered

@@ -124,8 +124,8 @@ class Survivor:
     """A process of the attempt that still lives."""
 
     pid: Count  # its process id
-    started: Time  # its start time; with the pid it names one process
-    command: str  # its command line, redacted
+    started: str  # a mark of its start; with the pid it names one process and no later one
+    command: str  # its command line, at most 200 characters
 
 
 @attrs.frozen(kw_only=True)

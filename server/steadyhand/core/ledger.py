@@ -69,7 +69,7 @@ class Attempt:
     result_at: str | None = None
     settlement: Settlement | None = None
     settled_epoch: str | None = None
-    settled_turns: int = 0  # how many turns had begun then
+    settled_turns: int = 0  # `turns_begun` then
     rejected: bool = False
     inspection: Inspection | None = None
     inspection_at: str | None = None
@@ -166,6 +166,7 @@ class Ledger:
     usage: list[Usage] = attrs.field(factory=list)
     refused: list[str] = attrs.field(factory=list)
     held_back: int = 0
+    turns_begun: int = 0  # slash commands are no turn that something waits for
     _open_calls: dict[str, Call] = attrs.field(factory=dict)
     _proposed: set[str] = attrs.field(factory=set)
 
@@ -208,7 +209,7 @@ class Ledger:
             case Usage():
                 self.usage.append(record)
             case Title():
-                if record.source == "user" or self.title_source != "user":
+                if record.source != "auto" or self.title_source != "user":
                     self.title, self.title_source = record.title, record.source
             case ModeSet():
                 self.mode = record.mode
@@ -262,6 +263,7 @@ class Ledger:
         )
 
     def _begin(self, record: User, at: str) -> None:
+        self.turns_begun += not record.command
         self.turns[record.turn_id] = Turn(
             record.turn_id, record.client_message_id, record.text, record.command, at, self.epoch
         )
@@ -348,7 +350,7 @@ class Ledger:
                     self._open_calls.pop(attempt.call_id, None)
             case Settlement():
                 attempt.settlement, attempt.settled_epoch = record, self.epoch
-                attempt.settled_turns = len(self.turns)
+                attempt.settled_turns = self.turns_begun
                 attempt.check = record.check or attempt.check
             case Inspection():
                 attempt.inspection, attempt.inspection_at = record, stamped.at

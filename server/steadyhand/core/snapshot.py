@@ -50,7 +50,7 @@ def shown_settled(attempt: Attempt, ledger: Ledger, stand: Stand) -> bool:
         attempt.settlement is not None
         and stand.epoch is not None
         and attempt.settled_epoch == stand.epoch
-        and attempt.settled_turns == len(ledger.turns)
+        and attempt.settled_turns == ledger.turns_begun
     )
 
 

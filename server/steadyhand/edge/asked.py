@@ -71,12 +71,12 @@ class AskedEditor:
 
     async def ask_permission(self, question: PermissionQuestion) -> Answer | None:
         if self._server.client.permission:
-            return await self._own(_without_text(plain(question)), question.options)
+            return await self._own(_members(plain(question)), question.options)
         return await self._choose(question.text, question.options)
 
     async def ask_held_back(self, question: HeldBackQuestion) -> Answer | None:
         if self._server.client.permission:
-            asked = _without_text(plain(question))
+            asked = _members(plain(question))
             asked["uncertain"] = [asked["uncertain"]]
             return await self._own(asked, question.options)
         return await self._choose(question.text, question.options)
@@ -129,9 +129,9 @@ class AskedEditor:
         return next((Answer(option.id) for option in options if option.label == chosen.title), None)
 
 
-def _without_text(asked: object) -> dict[str, object]:
+def _members(asked: object) -> dict[str, object]:
     assert isinstance(asked, dict)
-    return {name: value for name, value in asked.items() if name != "text"}
+    return asked
 
 
 def fitted(text: str) -> str:

@@ -87,7 +87,8 @@ def _of_refusal(refused: Refused, subject: str) -> Failure:
         more = {name: wire.unstructure(value) for name, value in refused.more.items()}
     except Exception as error:  # what it carries has no shape on the wire
         return _of_defect(error, subject)
-    return Failure(_CODES[refused.kind], refused.message, {"kind": refused.kind, **more})
+    kind = "invalidParams" if refused.kind == "notBuilt" else refused.kind
+    return Failure(_CODES[refused.kind], refused.message, {"kind": kind, **more})
 
 
 def _of_defect(error: Exception, subject: str) -> Failure:

@@ -57,6 +57,8 @@ def read_settings(machine: object, environment: Mapping[str, str]) -> Read:
         retry=take("recovery.retry", lambda v: isinstance(v, bool), "true or false", False),
         environment_add=take("environment.add", _texts, "an object of names and texts", {}),
     )
+    for path, fits, expected in _NOT_READ_YET:
+        take(path, fits, expected, None)
     if environment.get(RETRY_VARIABLE) == "1":
         settings = attrs.evolve(settings, retry=True)
     return Read(settings, tuple(faults))
@@ -89,9 +91,27 @@ def _at(where: object, path: str) -> Any:
     return where
 
 
+def _list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(_text(item) for item in value)
+
+
 def _text(value: object) -> bool:
     return isinstance(value, str) and value != "" and "\0" not in value
 
 
 def _texts(value: object) -> bool:
     return isinstance(value, Mapping) and all(_text(k) and isinstance(v, str) for k, v in value.items())
+
+
+_NOT_READ_YET: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("model.baseUrl", _text, "a text"),
+    ("model.apiKeyEnv", _text, "a text"),
+    ("permissions.allow", _list_of_texts, "a list of texts"),
+    ("permissions.ask", _list_of_texts, "a list of texts"),
+    ("permissions.deny", _list_of_texts, "a list of texts"),
+    ("continuation", lambda v: isinstance(v, bool), "true or false"),
+    ("cost.cap", lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v >= 0, "a number"),
+    ("mcpServers", lambda v: isinstance(v, Mapping), "an object"),
+    ("hooks", lambda v: isinstance(v, Mapping | list), "an object or a list"),
+)
+"""Settings of parts that are not built yet; a bad value is named all the same."""

@@ -218,7 +218,7 @@ async def _ask(
     question = PermissionQuestion(
         ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,
         tool=call.tool, title=admitted.planned.title, arguments=shown_arguments(call.arguments),
-        text=f"{admitted.planned.title}. {preview.text} Asked because {admission.why}.",
+        text=f"{admitted.planned.title}. {preview.text}\nAsked because {admission.why}.",
         options=(ONCE, SESSION, REJECT) if admission.lasting else (ONCE, REJECT), diff=preview.diff,
     )  # fmt: skip
     with owner.parked():

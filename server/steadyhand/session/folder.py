@@ -34,18 +34,20 @@ def session_path(state_directory: str, session_id: str) -> str:
     return f"{sessions_path(state_directory)}/{session_id}"
 
 
-def take(disk: Disk, processes: Processes, clock: Clock, ids: Ids, folder: Folder, path: str) -> Held | None:
-    """The owner lock, taken at once, and `owner.json` written; None if another process holds it."""
+def take(disk: Disk, folder: Folder, path: str) -> Held | None:
+    """The owner lock, taken at once; None if another process holds it."""
     lock = disk.lock(folder, OWNER_LOCK)
-    if lock is None:
-        return None
+    return Held(folder, path, lock) if lock is not None else None
+
+
+def announce(disk: Disk, processes: Processes, clock: Clock, ids: Ids, held: Held) -> None:
+    """Write `owner.json`, once it is sure that the session is ours to touch (row J13)."""
     pid, host, _ = processes.here()
     content = json.dumps({"pid": pid, "host": host, "since": clock.now()}, separators=(",", ":")).encode() + b"\n"
     try:
-        _replace(disk, ids, folder, content)
+        _replace(disk, ids, held.folder, content)
     except OSError:
         pass  # owner.json only names the owner to others; the lock is the proof
-    return Held(folder, path, lock)
 
 
 def make_names_durable(disk: Disk, held: Held) -> None:

@@ -15,6 +15,7 @@ from steadyhand.core.admission import Wanted, holding_back
 from steadyhand.core.ledger import Attempt, Call
 from steadyhand.core.questions import Answer, HeldBackQuestion, Option
 from steadyhand.core.refusal import Refused
+from steadyhand.core.show import shown_arguments
 from steadyhand.core.snapshot import uncertain_view
 from steadyhand.core.views import Action
 from steadyhand.core.words import recovery_required
@@ -152,6 +153,6 @@ def _question(
     )
     return HeldBackQuestion(
         ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,
-        tool=call.tool, title=title, arguments=call.arguments, text=text,
+        tool=call.tool, title=title, arguments=shown_arguments(call.arguments), text=text,
         uncertain=uncertain_view(attempt, other.ledger, other.stand()), options=OPTIONS,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from steadyhand.core.views import MessageView, QueuedView, ReadOnly, SessionView
 from steadyhand.journal.log import JournalBroken, load
 from steadyhand.ports import Folder
 from steadyhand.session import shelf
-from steadyhand.session.folder import OWNER_LOCK, Held, owner_of, session_path, take
+from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, take
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
 from steadyhand.session.prompts import start_next
@@ -202,6 +202,9 @@ class House:
             self._doubt(session_id, opened.unacknowledged)
         ground = self.world.ground(root, path)
         keeps = held if opened.journal is not None else None
+        if keeps is not None:
+            world = self.world
+            await world.in_thread(announce, world.disk, world.processes, world.clock, world.ids, keeps)
         if held is not None and keeps is None:
             held.lock.release()
         owner = Owner(
@@ -223,9 +226,7 @@ class House:
         with anyio.move_on_after(owner_wait_s_max):
             while True:
                 try:
-                    held = await world.in_thread(
-                        take, world.disk, world.processes, world.clock, world.ids, folder, path
-                    )
+                    held = await world.in_thread(take, world.disk, folder, path)
                 except OSError:
                     return None, False
                 if held is not None:
@@ -341,7 +342,7 @@ class House:
         others = [
             other
             for other in self.owners.values()
-            if other is not owner and root is not None and other.ground.root == root and other.journal is not None
+            if other is not owner and root is not None and other.ground.root == root and not other.live.elsewhere
         ]
         return [owner, *others]
 

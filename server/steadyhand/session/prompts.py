@@ -83,9 +83,9 @@ def status(owner: Owner, client_message_id: str) -> StatusView:
 
 async def cancel(owner: Owner, turn_id: str | None) -> bool:
     """Stop the running turn (None: whichever runs), or take a queued prompt out; recorded before it acts (G8)."""
-    owner.require_owned()
     if await stop_turn(owner, turn_id):
         return True
+    owner.require_owned()
     for item in list(owner.ledger.queue.values()):
         if item.turn_id == turn_id:
             await owner.record_or_refuse([Queue(item.client_message_id, item.turn_id, item.text, removed=True)])

@@ -13,7 +13,7 @@ from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import Record, Stamped
 from steadyhand.core.views import ReadOnly, SessionView
 from steadyhand.journal.log import Journal, load
-from steadyhand.session.folder import OWNER_LOCK, Held, session_path, sessions_path, take
+from steadyhand.session.folder import OWNER_LOCK, Held, announce, session_path, sessions_path, take
 from steadyhand.session.summary import Summary, read_summary, summary_of, write_summary
 from steadyhand.session.world import World
 
@@ -30,9 +30,10 @@ def lay_down(world: World, session_id: str, first: Sequence[Record]) -> tuple[He
             folder = world.disk.enter(parent, session_id)
             on_trouble.callback(world.disk.close, folder)
             path = session_path(world.state_directory, session_id)
-            held = take(world.disk, world.processes, world.clock, world.ids, folder, path)
+            held = take(world.disk, folder, path)
             assert held is not None, "nobody else knows a new session"
             on_trouble.callback(held.lock.release)
+            announce(world.disk, world.processes, world.clock, world.ids, held)
             journal, stamped = Journal.create(world.disk, world.clock, folder, first)
             on_trouble.callback(journal.close)
             world.disk.sync_folder(parent)
