@@ -9,11 +9,14 @@ import pytest
 
 from steadyhand.core.model import CallProposed, Finish
 from steadyhand.core.questions import UserQuestion
-from steadyhand.core.views import CallChanged, CallView, ChangedFile, PlanItem, PlanTold, SessionView, TurnEvent
+from steadyhand.core.record import Intent, Result, Started
+from steadyhand.core.scope import EVERYTHING
 from steadyhand.core.told import SessionTold
+from steadyhand.core.views import CallChanged, CallView, ChangedFile, PlanItem, PlanTold, SessionView, TurnEvent
 from steadyhand.tools.ask_user import DISMISSED, NOBODY, AskUser
 from steadyhand.tools.diagnostics import ONLY_OURS, Diagnostics
 from steadyhand.tools.todo import Todo
+from steadyhand.tools.tool import Asked, Nobody, Running, reply_bytes_max
 from tests.support.ground import Yard, planned, refusal, running
 from tests.support.scripted import ScriptedModel
 from tests.support.turns import Place, Rig, ScriptedEditor, rig
@@ -127,8 +130,6 @@ async def test_a_question_parks_the_turn_and_its_end_is_said_as_it_was(
 
 async def test_a_long_answer_is_cut_and_says_so(yard: Yard) -> None:
     """I13: what a person pastes goes to the model up to the bound of a reply."""
-    from steadyhand.tools.tool import Asked, Nobody, Running, reply_bytes_max
-
     class Talkative(Nobody):
         async def ask(self, question: str, options: tuple[str, ...]) -> Asked:
             return Asked("ä" * reply_bytes_max)
@@ -164,9 +165,6 @@ async def test_diagnostics_tell_what_is_uncertain_and_what_cannot_be_seen(place:
 
 async def _uncertain_command(house: Rig, session: str) -> None:
     """A command whose outcome is unknown, put into the ledger by its records."""
-    from steadyhand.core.record import Intent, Result, Started
-    from steadyhand.core.scope import EVERYTHING
-
     owner = await house.house.owner(session)
     ids = ("c" * 32, "d" * 32)
     await owner.append(
