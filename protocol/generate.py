@@ -1,8 +1,8 @@
 """Writes `schema/protocol.json` and `schema/protocol.ts` from the Python wire types, the one source.
 
 Run it after any change in `steadyhand_protocol`: `python protocol/generate.py`. With `--check` nothing is
-written; it exits 1 if a file is not current. Both files are committed, and the editor client uses a copy
-of the second. The output depends on the types and their comments alone: the order is that of the source,
+written; it exits 1 if a file is not current. Both files are committed, and so is the copy of the second
+that the editor client is built from; it is written and checked with them. The output depends on the types and their comments alone: the order is that of the source,
 nothing is dated. What the JSON Schema cannot say, half surrogate pairs and sizes in bytes, stands in its
 comments.
 """
@@ -26,6 +26,7 @@ from steadyhand_protocol.wire import is_union, wire_fields
 
 ROOMS: tuple[ModuleType, ...] = (values, turn, recovery, session, approval, commands, refusals)
 SCHEMA_DIRECTORY = Path(__file__).parent / "schema"
+CLIENT_COPY = Path(__file__).parents[1] / "editor-client" / "src" / "protocol.ts"
 LIMITS = (Form, AtMost, Between)
 
 Json = dict[str, Any]
@@ -304,15 +305,18 @@ def protocol_ts() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write the schema and the TypeScript types of the wire.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is not current")
-    parser.add_argument("--directory", type=Path, default=SCHEMA_DIRECTORY, help="where the two files stand")
+    parser.add_argument("--directory", type=Path, help="where the two files stand; then the copy is left alone")
     asked = parser.parse_args()
-    files = {"protocol.json": protocol_json(), "protocol.ts": protocol_ts()}
+    directory: Path = asked.directory or SCHEMA_DIRECTORY
+    files = {directory / "protocol.json": protocol_json(), directory / "protocol.ts": protocol_ts()}
+    if asked.directory is None:
+        files[CLIENT_COPY] = files[directory / "protocol.ts"]
     stale = False
-    for name, text in files.items():
-        file: Path = asked.directory / name
+    for file, text in files.items():
         if file.exists() and file.read_bytes() == text.encode():
             continue
         stale = True
+        name = "the editor client's protocol.ts" if file == CLIENT_COPY else file.name
         print(f"{name} {'is not current: run protocol/generate.py' if asked.check else 'written'}")
         if not asked.check:
             file.write_bytes(text.encode())

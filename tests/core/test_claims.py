@@ -10,7 +10,7 @@ CLAIMS: list[tuple[str, tuple[str, ...]]] = [
     ("I wrote b.json.", ("b.json",)),
     ("I have written `b.json` and src/c.py for you.", ("b.json", "src/c.py")),
     ("Created: b.json, c.md and `src/d.py`", ("b.json", "c.md", "src/d.py")),
-    ("- `b.json` (created)\n- `c.md`: updated\n- d.py – deleted", ("b.json", "c.md", "d.py")),
+    ("- `b.json` (created)\n- `c.md`: updated\n- d.py \u2013 deleted", ("b.json", "c.md", "d.py")),
     ("b.json was created.", ("b.json",)),
     ("`b.json` and `c.json` have been saved successfully", ("b.json", "c.json")),
     ("The file b.json is now updated.", ("b.json",)),
@@ -91,9 +91,7 @@ def test_other_files_of_a_claim(text: str, expected: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("text", [text for text, _ in CLAIMS])
 def test_what_was_done_is_not_flagged(text: str) -> None:
     """G6: the same answers when the journal says so."""
-    done = ["b.json", "c.json", "c.md", "d.py", "src/c.py", "src/d.py", "out/b.json", "docs/guide.md", "a.py", "lib/a.py"]
-    done += ["src/main.rs", ".gitignore", "Makefile", "not-done.md", "src/Ünï.py"]
-    assert unclaimed(text, done) == ()
+    assert unclaimed(text, [path for _, paths in CLAIMS for path in paths]) == ()
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,7 @@ def held_calls(client: Client) -> int:
 # --- the question and its answers -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("answer", "settled"), [("Confirm", "user_confirmed"), ("Continue without knowing", "waived")]
-)
+@pytest.mark.parametrize(("answer", "settled"), [("Confirm", "user_confirmed"), ("Continue without knowing", "waived")])
 def test_a_bare_client_is_asked_and_the_call_runs(lives: Lives, answer: str, settled: str) -> None:
     """B4: parked, inspected, asked with four titles and what was found; the answer rests on that inspection; then the
     call runs, and counts as held back (A1)."""
@@ -71,7 +69,8 @@ def test_a_bare_client_is_asked_and_the_call_runs(lives: Lives, answer: str, set
     question = client.question()
     assert [action["title"] for action in question["params"]["actions"]] == TITLES
     told = question["params"]["message"]
-    assert told.count("write_file: a.txt") == 2 and "neither as it was before nor as intended" in told
+    assert told.count("write_file: a.txt") == 2
+    assert "neither as it was before nor as intended" in told
     assert client.notification("steadyhand/session/changed", 10, lambda session: session["parked"])["busy"]
     (inspection,) = lives.having(session_id, "inspection")
     assert only(client.snapshot(session_id))["inspection"]["inspectionId"] == inspection["inspectionId"]
@@ -141,7 +140,8 @@ def test_a_client_with_our_requests(lives: Lives) -> None:
     assert [option["id"] for option in asked["options"]] == ["inspect", "confirm", "waive", "refuse"]
     (uncertain,) = asked["uncertain"]
     assert uncertain == only(client.snapshot(session_id))
-    assert uncertain["inspection"]["state"] == "unknown" and uncertain["check"] == "conflict"
+    assert uncertain["inspection"]["state"] == "unknown"
+    assert uncertain["check"] == "conflict"
     assert (asked["tool"], asked["title"], asked["sessionId"]) == ("write_file", "write_file: a.txt", session_id)
     client.answer_to(question, "confirm")
     assert client.command_result("ask", turn)["reason"] == "done"
@@ -173,7 +173,8 @@ def by_request(client: Client, session_id: str) -> None:
 def by_chat(client: Client, session_id: str) -> None:
     """A line beside the parked turn, which is never queued."""
     said = client.say("/recovery waive", sessionId=session_id)
-    assert said["reason"] == "done" and "waived" in said["text"]
+    assert said["reason"] == "done"
+    assert "waived" in said["text"]
 
 
 @pytest.mark.parametrize("door", [by_lightbulb, by_command, by_request, by_chat])
@@ -214,7 +215,8 @@ def test_stopping_the_parked_turn(lives: Lives) -> None:
     client.say("/stop", sessionId=session_id)
     client.withdrawn(question)
     assert client.command_result("ask", turn)["reason"] == "cancelled"
-    assert content(lives) == "somebody's\n" and only(client.snapshot(session_id))["state"] == "unknown"
+    assert content(lives) == "somebody's\n"
+    assert only(client.snapshot(session_id))["state"] == "unknown"
 
 
 def test_retry_is_refused_in_a_parked_turn(lives: Lives) -> None:
@@ -242,7 +244,8 @@ def test_reading_is_never_held_back(lives: Lives, monkeypatch: pytest.MonkeyPatc
     client = lives.start()
     client.snapshot(session_id)
     ended = client.say(line, sessionId=session_id)
-    assert ended["reason"] == "done" and ("1 of 1" in ended["text"] or "failed" in ended["text"])
+    assert ended["reason"] == "done"
+    assert "1 of 1" in ended["text"] or "failed" in ended["text"]
     assert held_calls(client) == 0
 
 
@@ -266,7 +269,8 @@ def test_another_file_is_not_held_back(lives: Lives) -> None:
     session_id = doubtful(lives)
     client = lives.start()
     ended = client.say("write other.txt with x", sessionId=session_id)
-    assert ended["changed"] == [{"path": "other.txt", "change": "created"}] and held_calls(client) == 0
+    assert ended["changed"] == [{"path": "other.txt", "change": "created"}]
+    assert held_calls(client) == 0
 
 
 def test_a_command_is_held_back_by_a_file(lives: Lives) -> None:

@@ -39,7 +39,8 @@ def doubtful(lives: Lives, count: int = 1) -> tuple[Client, str, list[str]]:
 def say(client: Client, session_id: str, line: str) -> str:
     """The answer to a line; its turn ends well whatever it was."""
     ended = client.say(line, sessionId=session_id)
-    assert ended["reason"] == "done" and ended["changed"] == []
+    assert ended["reason"] == "done"
+    assert ended["changed"] == []
     return str(ended["text"])
 
 
@@ -60,15 +61,14 @@ def test_nothing_is_uncertain(lives: Lives) -> None:
         assert say(client, session_id, line) == "Nothing is uncertain."
 
 
-@pytest.mark.parametrize(
-    ("action", "settled"), [("confirm", "user_confirmed"), ("waive", "waived"), ("reject", None)]
-)
+@pytest.mark.parametrize(("action", "settled"), [("confirm", "user_confirmed"), ("waive", "waived"), ("reject", None)])
 def test_the_same_line_again_acts(lives: Lives, action: str, settled: str | None) -> None:
     """wire.md: without an inspection it inspects and says the finding; the same line again acts on it."""
     client, session_id, (attempt_id,) = doubtful(lives)
     line = f"/recovery {action} {attempt_id[:4]}"
     said = say(client, session_id, line)
-    assert "neither as it was before nor as intended" in said and "This speaks of the file now" in said
+    assert "neither as it was before nor as intended" in said
+    assert "This speaks of the file now" in said
     assert f"/recovery {action} again" in said
     assert lives.having(session_id, "settlement") == lives.having(session_id, "reject") == []
     assert "write_file: a.txt" in say(client, session_id, line)
@@ -94,7 +94,8 @@ def test_the_file_changed_between_the_two_lines(lives: Lives) -> None:
     say(client, session_id, "/recovery confirm")
     lives.place.write("a.txt", "new")
     said = say(client, session_id, "/recovery confirm")
-    assert said.startswith("Not done:") and "has the intended content now" in said
+    assert said.startswith("Not done:")
+    assert "has the intended content now" in said
     say(client, session_id, "/recovery confirm")
     assert [record["settled"] for record in lives.having(session_id, "settlement")] == ["checked_present"]
 
@@ -103,7 +104,9 @@ def test_which_one_is_meant(lives: Lives) -> None:
     """wire.md: a unique beginning of 4 or more digits, or the whole; left out when there is just one."""
     client, session_id, (first, second) = doubtful(lives, 2)
     said = say(client, session_id, "/recovery waive")
-    assert "There are 2" in said and first[:8] in said and second[:8] in said
+    assert "There are 2" in said
+    assert first[:8] in said
+    assert second[:8] in said
     assert "at least 4" in say(client, session_id, f"/recovery waive {first[:3]}")
     assert "No uncertain effect" in say(client, session_id, "/recovery waive zzzz")
     assert lives.having(session_id, "inspection") == []
@@ -122,7 +125,9 @@ def test_an_ambiguous_beginning(lives: Lives) -> None:
     path.write_bytes(_resealed(path.read_bytes().replace(second.encode(), twin.encode())))
     client = lives.start()
     said = say(client, session_id, f"/recovery waive {first[:6]}")
-    assert "More than one" in said and first[:8] in said and twin[:8] in said
+    assert "More than one" in said
+    assert first[:8] in said
+    assert twin[:8] in said
     assert lives.having(session_id, "inspection") == []
     assert "/recovery waive again" in say(client, session_id, f"/recovery waive {first[:7]}")
 

@@ -1,4 +1,4 @@
-"""The four answers of a check, each reached through a real kill, and what can be done with each (rows W2, B3, A4, A5, A8).
+"""The four answers of a check, each reached through a real kill, and what can be done with it (W2, B3, A4, A5, A8).
 
 The server is killed in the middle of a write, the world is changed where the check needs it, and the next life is asked
 over the wire as any LSP client would ask.
@@ -81,8 +81,12 @@ STORIES = {
     ),
     "unchanged": Story(ABSENT, nothing, "unchanged", "absent_fenced", "the file is now as it was before", 1, 3),
     "conflict": Story(PRESENT, somebody_wrote, "conflict", "unknown", "neither as it was before nor as intended", 1, 3),
-    "deleted": Story(PRESENT, somebody_removed, "conflict", "unknown", "neither as it was before nor as intended", 0, 0),
-    "a folder": Story(PRESENT, folder_in_its_place, "unknown", "unknown", "it cannot be told how the file is now", 0, 0),
+    "deleted": Story(
+        PRESENT, somebody_removed, "conflict", "unknown", "neither as it was before nor as intended", 0, 0
+    ),
+    "a folder": Story(
+        PRESENT, folder_in_its_place, "unknown", "unknown", "it cannot be told how the file is now", 0, 0
+    ),
     "a link": Story(PRESENT, link_leads_elsewhere, "unknown", "unknown", "it cannot be told how the file is now", 0, 0),
     "a pipe": Story(PRESENT, pipe_in_its_place, "unknown", "unknown", "it cannot be told how the file is now", 0, 0),
 }
@@ -115,9 +119,11 @@ def test_each_check_and_its_doubt_at_the_file(lives: Lives, name: str) -> None:
         "source": "steadyhand",
         "data": {"sessionId": session_id, "attemptId": call["attemptId"]},
     }
-    assert story.says in found["message"] and OF_NOW in found["message"]
+    assert story.says in found["message"]
+    assert OF_NOW in found["message"]
     assert (call["state"], call["check"], call["actions"]) == ("unknown", story.check, ["inspect"])
-    assert "settled" not in call and "inspection" not in call
+    assert "settled" not in call
+    assert "inspection" not in call
     looked = client.inspected(session_id, call["attemptId"])["inspection"]
     assert (looked["check"], looked["state"]) == (story.check, story.state)
     assert [path["check"] for path in looked["paths"]] == [story.check]
@@ -141,7 +147,8 @@ def test_what_is_proved_is_settled_and_stays_visible(lives: Lives, name: str, se
     (record,) = lives.having(session_id, "settlement")
     assert (record["settled"], record["by"]) == (settled, "recovery")
     (told,) = client.notifications("window/showMessage")
-    assert TITLE in told["message"] and "settled" in told["message"]
+    assert TITLE in told["message"]
+    assert "settled" in told["message"]
     assert client.say("say on", sessionId=session_id)["reason"] == "done"
     client.squiggle("a.txt", None)
     assert client.snapshot(session_id)["settled"] == []
@@ -149,11 +156,12 @@ def test_what_is_proved_is_settled_and_stays_visible(lives: Lives, name: str, se
 
 @pytest.mark.parametrize(("name", "happened"), [("satisfied", 1), ("unchanged", 0)])
 def test_what_is_settled_holds_nothing_back(lives: Lives, name: str, happened: int) -> None:
-    """B3, N2: the same call runs again without a question; the occurrence counts only what is known to have happened."""
+    """B3, N2: the same call runs again without a question; only what is known to have happened makes a new key."""
     session_id, client = lived(lives, STORIES[name], "checked")
     client.squiggle("a.txt", "checked-write")
     ended = client.say(WRITE, sessionId=session_id)
-    assert ended["reason"] == "done" and "done: 1 of 1" in ended["text"]
+    assert ended["reason"] == "done"
+    assert "done: 1 of 1" in ended["text"]
     assert (lives.place.workspace / "a.txt").read_text() == INTENDED
     first, second = lives.having(session_id, "intent")
     assert (first["key"] == second["key"]) is not bool(happened)
@@ -173,8 +181,8 @@ CONFIRMED = {
 
 @pytest.mark.parametrize("name", CONFIRMED)
 def test_confirm_settles_as_the_inspection_found_it(lives: Lives, name: str) -> None:
-    """A5, A4: proved present, proved absent, else the user's word; the settlement names the inspection it rests on, which
-    stands before it (J2), and is not a result; the squiggle goes or becomes `checked-write`."""
+    """A5, A4: proved present, proved absent, else the user's word; the settlement names the inspection it rests on,
+    which stands before it (J2), and is not a result; the squiggle goes or becomes `checked-write`."""
     session_id, client = lived(lives, STORIES[name], "ask")
     attempt_id = only(client.snapshot(session_id))["attemptId"]
     looked = client.inspected(session_id, attempt_id)
@@ -208,9 +216,7 @@ def test_reject_frees_nothing_and_says_so(lives: Lives) -> None:
     client.wait_for(
         lambda: "You rejected a repeat." in client.squiggle("a.txt", "uncertain-write")["message"] or None, 10
     )
-    refused = client.refusal(
-        lambda: client.resolve(rejected["snapshot"], attempt_id, "reject", inspection_id)
-    )
+    refused = client.refusal(lambda: client.resolve(rejected["snapshot"], attempt_id, "reject", inspection_id))
     assert refused.data["kind"] == "notOffered"
     waived = client.resolve(rejected["snapshot"], attempt_id, "waive", inspection_id)
     assert waived["snapshot"]["calls"] == []
@@ -227,7 +233,9 @@ def test_waive_frees_the_scope_and_tells_the_model(lives: Lives) -> None:
     looked = client.inspected(session_id, attempt_id)
     client.resolve(looked["snapshot"], attempt_id, "waive", looked["inspection"]["inspectionId"])
     client.squiggle("a.txt", None)
-    assert client.say("write a.txt with new", sessionId=session_id)["changed"] == [{"path": "a.txt", "change": "modified"}]
+    assert client.say("write a.txt with new", sessionId=session_id)["changed"] == [
+        {"path": "a.txt", "change": "modified"}
+    ]
     notices = [record["text"] for record in lives.having(session_id, "notice")]
     assert any("unknown, waived by the user" in text for text in notices)
 
@@ -242,7 +250,8 @@ def test_confirm_when_the_file_changed_since(lives: Lives) -> None:
     refused = client.refusal(lambda: client.resolve(looked["snapshot"], attempt_id, "confirm", seen))
     assert refused.data["kind"] == "inspectFirst"
     new = refused.data["inspection"]
-    assert new["check"] == "conflict" and new["inspectionId"] != seen
+    assert new["check"] == "conflict"
+    assert new["inspectionId"] != seen
     assert lives.having(session_id, "settlement") == []
     done = client.resolve(client.snapshot(session_id), attempt_id, "confirm", new["inspectionId"])
     assert done["snapshot"]["settled"][0]["settled"] == "user_confirmed"
@@ -259,7 +268,8 @@ def test_a_save_that_slipped_in_stays_a_conflict(lives: Lives) -> None:
     call = only(client.snapshot(session_id))
     assert call["check"] == "conflict"
     looked = client.inspected(session_id, call["attemptId"])
-    assert looked["inspection"]["check"] == "conflict" and temporary.name in looked["inspection"]["text"]
+    assert looked["inspection"]["check"] == "conflict"
+    assert temporary.name in looked["inspection"]["text"]
     temporary.unlink()
     seen = looked["inspection"]["inspectionId"]
     refused = client.refusal(lambda: client.resolve(looked["snapshot"], call["attemptId"], "confirm", seen))
@@ -267,19 +277,26 @@ def test_a_save_that_slipped_in_stays_a_conflict(lives: Lives) -> None:
 
 
 def test_a_command_stays_unknown(lives: Lives) -> None:
-    """F4, E5, A4: nothing can be checked; no diagnostic; the changed files are a hint; only the user's word settles it."""
+    """F4, E5, A4: nothing can be checked; no diagnostic; changed files are a hint; only the user's word settles it."""
     session_id = lives.die("run echo two > b.txt; sleep 0.2; echo done", PRESENT)
     client = lives.start()
     client.notification("window/showMessage", 20)
     call = only(client.snapshot(session_id))
-    assert "check" not in call and call["scope"] == {"everything": True} and call["title"] == "run_command: echo"
+    assert "check" not in call
+    assert call["scope"] == {"everything": True}
+    assert call["title"] == "run_command: echo"
     looked = client.inspected(session_id, call["attemptId"])["inspection"]
-    assert looked["state"] == "unknown" and looked["paths"] == [] and "check" not in looked
-    assert looked["changed"] == ["b.txt"] and looked["changedMore"] == 0
-    assert looked["survivors"] == [] and "would not be seen" in looked["text"]
+    assert looked["state"] == "unknown"
+    assert looked["paths"] == []
+    assert "check" not in looked
+    assert looked["changed"] == ["b.txt"]
+    assert looked["changedMore"] == 0
+    assert looked["survivors"] == []
+    assert "would not be seen" in looked["text"]
     done = client.resolve(client.snapshot(session_id), call["attemptId"], "confirm", looked["inspectionId"])
     assert done["snapshot"]["settled"][0]["settled"] == "user_confirmed"
-    assert client.diagnostics("a.txt") is None and client.diagnostics("b.txt") is None
+    assert client.diagnostics("a.txt") is None
+    assert client.diagnostics("b.txt") is None
 
 
 def test_a_new_file_in_a_new_folder(lives: Lives) -> None:

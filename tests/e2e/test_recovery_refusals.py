@@ -1,4 +1,4 @@
-"""Resolutions that are refused: each reason with its code and data, in wire.md's order, and without any effect (row A3).
+"""Resolutions that are refused: each reason with its code and data, in wire.md's order, without any effect (row A3).
 
 For every refusal the journal and the workspace are compared byte for byte with what they were. The order is proved by
 asking for what is wrong in several ways at once: the answer names the first reason of the list.
@@ -145,7 +145,8 @@ def test_an_inspection_of_an_earlier_epoch(desk: Desk) -> None:
     assert desk.client.shut_down() == 0
     later = desk.lives.start(settle="ask")
     call = only(later.snapshot(desk.session_id))
-    assert call["actions"] == ["inspect"] and "inspection" not in call
+    assert call["actions"] == ["inspect"]
+    assert "inspection" not in call
     desk.refused("staleEpoch", old, later)
     now = resolution(later.snapshot(desk.session_id), desk.attempt_id, "confirm", desk.inspection_id)
     desk.refused("inspectFirst", now, later)
@@ -173,7 +174,8 @@ def test_retry_while_it_is_off(desk: Desk) -> None:
     """F1, wire.md: its own code; not shown in the actions."""
     desk.refused("retryDisabled", desk.params("retry"))
     desk.refused("retryDisabled", desk.params("retry", inspectionId=None))
-    assert "retry" not in only(desk.snapshot())["actions"] and desk.snapshot()["retryEnabled"] is False
+    assert "retry" not in only(desk.snapshot())["actions"]
+    assert desk.snapshot()["retryEnabled"] is False
 
 
 def test_restore_is_not_offered(desk: Desk) -> None:

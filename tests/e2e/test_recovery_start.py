@@ -51,8 +51,10 @@ def test_two_sessions_one_notification(lives: Lives) -> None:
     client.squiggle("a.txt", "uncertain-write")
     client.squiggle("b.txt", "uncertain-write")
     (told,) = client.notifications(MESSAGE) or [client.notification(MESSAGE)]
-    assert told["type"] == 2 and "2 earlier effects are uncertain" in told["message"]
-    assert "write_file: a.txt" in told["message"] and "write_file: b.txt" in told["message"]
+    assert told["type"] == 2
+    assert "2 earlier effects are uncertain" in told["message"]
+    assert "write_file: a.txt" in told["message"]
+    assert "write_file: b.txt" in told["message"]
     assert {told["sessionId"] for told in client.notifications("steadyhand/session/changed")} == {first, second}
     never(lambda: client.notifications(MESSAGE)[1:] or None, client)
     assert (lives.place.workspace / "a.txt").read_text() == "somebody's\n"
@@ -111,8 +113,10 @@ def test_a_session_with_nothing_left_is_let_go(lives: Lives) -> None:
     first.wait_for(lambda: lives.having(session_id, "result") or None, 20)
     second = lives.start(folders=[])
     opened = second.opened(session_id)["session"]
-    assert "readOnly" not in opened and opened["epoch"]
-    assert first.notifications(MESSAGE) == [] and first.diagnostics("a.txt") is None
+    assert "readOnly" not in opened
+    assert opened["epoch"]
+    assert first.notifications(MESSAGE) == []
+    assert first.diagnostics("a.txt") is None
 
 
 def test_a_session_with_something_settled_is_kept(lives: Lives) -> None:
@@ -135,7 +139,9 @@ def test_after_the_settings(lives: Lives) -> None:
     client.squiggle("a.txt", "uncertain-write")
 
 
-@pytest.mark.parametrize("silent", ["workspace/configuration", "client/registerCapability", "workspace/codeLens/refresh"])
+@pytest.mark.parametrize(
+    "silent", ["workspace/configuration", "client/registerCapability", "workspace/codeLens/refresh"]
+)
 def test_a_client_that_never_answers(lives: Lives, silent: str) -> None:
     """A8: settings that do not come are waited for 2 s; nothing else that is asked aside holds the doubt up."""
     doubtful(lives)
@@ -169,7 +175,7 @@ def _moves(client: Client, limit_s: float) -> None:
 
 @pytest.mark.parametrize("summary", ["missing", "garbage", "another version", "stale", "wrong types", "a folder"])
 def test_whatever_stands_in_the_summary(lives: Lives, summary: str) -> None:
-    """A8: the summary is a cache: missing, wrong or of another journal, the session is folded and the doubt is there."""
+    """A8: the summary is a cache: missing, wrong or of another journal, the session is folded, the doubt is there."""
     session_id = doubtful(lives)
     path = lives.place.session(session_id) / "summary.json"
     stale = path.read_bytes() if path.exists() else b"{}"

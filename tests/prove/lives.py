@@ -26,7 +26,7 @@ from steadyhand.core.views import TurnEnded
 from steadyhand.journal import format as journal_format
 from steadyhand.journal.log import Journal
 from steadyhand.session import opening, prompts
-from steadyhand.session.folder import session_path, take
+from steadyhand.session.folder import announce, session_path, take
 from steadyhand.session.house import House
 from steadyhand.session.world import World
 from steadyhand.tools.catalogue import TOOLS
@@ -338,11 +338,12 @@ def reopened(
     look = disk.look(folder, "journal.jsonl")
     if look is None or look.size == 0:
         return None
-    held = take(disk, world.processes, world.clock, world.ids, folder, path)
+    held = take(disk, folder, path)
     assert held is not None, "the lock is free"
     ground = world.ground(WORK, path)
     opened = opening.open_owned(world, held, world.ids.new(), ground, READING, None)
     if opened.journal is not None:
+        announce(disk, world.processes, world.clock, world.ids, held)
         opened.journal.close()
     held.lock.release()
     disk.close(folder)

@@ -31,8 +31,9 @@ from steadyhand.session import resolving
 from tests.crash.promises import AFTER, NOTES, SESSION, lay_out, tell_story
 from tests.prove.kills import operations, scratch
 from tests.prove.lives import SCENE, first_tree, life, many, outcomes, reopened, seen
+from tests.prove.power import JOURNAL
 from tests.prove.tally import Tally
-from tests.prove.truth import Truth, broken_on_disk
+from tests.prove.truth import Truth, broken_on_disk, marks_in
 from tests.support.disks import Operation, WatchedDisk
 from tests.support.sim_disk import SimDisk
 from tests.support.turns import Place, forked, rig
@@ -132,7 +133,7 @@ class _Hang:
     go: threading.Event = attrs.field(factory=threading.Event)
 
     def before(self, verb: str, target: str) -> None:
-        if threading.current_thread() is threading.main_thread() or not self._in_body():
+        if target == JOURNAL or not self._in_body():
             return
         self.count += 1
         if self.count == self.number and not self.hanging.is_set():
@@ -140,7 +141,9 @@ class _Hang:
             self.go.wait(stop_s_max)
 
     def _in_body(self) -> bool:
-        return any(entry[0] == "mark" and isinstance(entry[1], tuple) and entry[1][0] == "ran" for entry in self.disk.log)
+        """Whether the last promise in the log is that a body was entered; its result is the next one."""
+        marks = marks_in(self.disk.log)
+        return bool(marks) and isinstance(marks[-1], tuple) and marks[-1][0] == "ran"
 
 
 def stopped_attempts(tally: Tally) -> None:

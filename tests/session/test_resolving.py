@@ -1,4 +1,4 @@
-"""Resolutions and held-back calls from inside: what two of them, a turn and a prompt do to one another (A3, A6, B1, B4).
+"""Resolutions and held-back calls from inside: what two, a turn and a prompt do to one another (A3, A6, B1, B4).
 
 The uncertain effect is one of another life of the rig, killed by its disk right before *result*, with a file that
 somebody changed since. `tests/e2e/test_recovery_*.py` show the same to a client.
@@ -17,7 +17,7 @@ import anyio
 import pytest
 
 from steadyhand.adapters.disk import system_disk
-from steadyhand.core.questions import Answer, HeldBackQuestion
+from steadyhand.core.questions import Answer, HeldBackQuestion, PermissionQuestion
 from steadyhand.core.record import Inspection, Reject, Settlement, Stamped
 from steadyhand.core.refusal import Refused
 from steadyhand.core.views import Action
@@ -164,7 +164,8 @@ async def test_a_resolution_waits_for_no_turn(place: Place) -> None:
         for action in ("inspect", *DECISIONS):
             with pytest.raises(Refused) as refused:
                 await resolve(owner, Wanted(attempt_id, action))
-            assert refused.value.kind == "turnRunning" and refused.value.more == {"turnId": accepted.turn_id}
+            assert refused.value.kind == "turnRunning"
+            assert refused.value.more == {"turnId": accepted.turn_id}
         assert place.journal(SESSION) == before
         disk.go.set()
         assert (await owner.wait_ended(accepted.turn_id)).reason == "done"
@@ -202,8 +203,8 @@ async def test_a_decision_of_the_model_is_never_the_user_s(place: Place) -> None
 
 
 async def test_a_turn_of_the_other_session_is_waited_for(place: Place) -> None:
-    """B1, B4: the effect is of a session whose own turn runs; nothing can be inspected in it yet, so the call waits, and
-    is asked about as soon as that turn has ended. It is not refused for it."""
+    """B1, B4: the effect is of a session whose own turn runs; nothing can be inspected in it yet, so the call waits,
+    and is asked about as soon as that turn has ended. It is not refused for it."""
     disk = GatedDisk(_creates("b.txt"))
     async with rig(place, life=2, disk=disk) as house:
         owner, _ = await opened(house)
@@ -217,9 +218,11 @@ async def test_a_turn_of_the_other_session_is_waited_for(place: Place) -> None:
         disk.go.set()
         assert (await owner.wait_ended(running.turn_id)).reason == "done"
         ended = await house.house.owners[fresh].wait_ended(waiting.turn_id)
-        assert ended.reason == "done" and place.files()["a.txt"] == "mine"
+        assert ended.reason == "done"
+        assert place.files()["a.txt"] == "mine"
         (question,) = house.editor.questions
-        assert isinstance(question, HeldBackQuestion) and question.uncertain.session_id == SESSION
+        assert isinstance(question, HeldBackQuestion)
+        assert question.uncertain.session_id == SESSION
 
 
 async def test_each_answer_rests_on_the_inspection_of_its_question(place: Place) -> None:
@@ -237,9 +240,11 @@ async def test_each_answer_rests_on_the_inspection_of_its_question(place: Place)
         await house.open(SESSION)
         assert (await house.say(SESSION, "write a.txt with mine", "mine")).reason == "done"
     assert len(findings) == 2
-    assert "neither" in findings[0] and "has the intended content now" in findings[1]
+    assert "neither" in findings[0]
+    assert "has the intended content now" in findings[1]
     (settled,) = on_disk(place, Settlement)
-    assert isinstance(settled.record, Settlement) and settled.record.settled == "checked_present"
+    assert isinstance(settled.record, Settlement)
+    assert settled.record.settled == "checked_present"
 
 
 async def test_nobody_is_attached(place: Place) -> None:
@@ -250,7 +255,30 @@ async def test_nobody_is_attached(place: Place) -> None:
         replies = [call.reply.text for call in owner.ledger.calls.values() if call.reply is not None]
         assert any(attempt_id in text and "/recovery" in text for text in replies)
         assert owner.snapshot().statistics.held_back == 1
-    assert on_disk(place, Inspection) == [] and place.files()["a.txt"] == "somebody's\n"
+    assert on_disk(place, Inspection) == []
+    assert place.files()["a.txt"] == "somebody's\n"
+
+
+@pytest.mark.xfail(
+    reason="call.py looks for what holds a call back before the permission, and not after it", strict=True
+)
+async def test_a_doubt_that_comes_while_permission_is_asked(place: Place) -> None:
+    """[I6]: another session's write to the same file becomes uncertain while the person decides: the call is held back
+    although they allowed it, since they could not know."""
+    disk = MatchingFault(system_disk(), carries("result"), errno.EIO)
+    editor = ScriptedEditor()
+    async with rig(Place.under(place.base / "second"), life=3, disk=disk, editor=editor) as house:
+        one, other = await house.create(), await house.create()
+        await house.house.owners[one].set_mode("ask")
+
+        async def ask(question: PermissionQuestion) -> Answer:
+            await house.say(other, "write a.txt with other", "other")
+            assert house.ledger(other).uncertain()
+            return Answer("once")
+
+        editor.ask_permission = ask  # type: ignore[method-assign]  # the script of one question
+        await house.say(one, "write a.txt with mine", "mine")
+        assert house.place.files()["a.txt"] == "other"
 
 
 def _creates(name: str) -> Callable[[Operation], bool]:

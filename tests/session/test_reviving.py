@@ -72,9 +72,11 @@ async def test_a_doubt_is_opened_and_told(place: Place) -> None:
         await revive(house.house, [place.uri])
         assert opened_here(house) == {session_id}
         (told,) = house.editor.messages
-        assert "1 earlier effect is uncertain" in told and "write_file: a.txt" in told
+        assert "1 earlier effect is uncertain" in told
+        assert "write_file: a.txt" in told
         (view,) = [told.session for told in house.editor.told if isinstance(told, SessionTold)]
-        assert view.uncertain == 1 and view.epoch is not None
+        assert view.uncertain == 1
+        assert view.epoch is not None
 
 
 async def test_nothing_left_is_let_go_and_not_told(place: Place) -> None:
@@ -83,11 +85,13 @@ async def test_nothing_left_is_let_go_and_not_told(place: Place) -> None:
         session_id = await leave_open(house, started=False)
     async with rig(place, life=2) as house:
         await revive(house.house, [place.uri])
-        assert opened_here(house) == set() and house.editor.messages == []
+        assert opened_here(house) == set()
+        assert house.editor.messages == []
         assert shelf.free(house.house.world, session_id)
         assert b"interrupted_before_execution" in place.journal(session_id)
         found = shelf.summary(house.house.world, session_id)
-        assert found is not None and not found.unsettled
+        assert found is not None
+        assert not found.unsettled
 
 
 async def test_one_that_the_client_opened_is_kept(place: Place) -> None:
@@ -122,7 +126,10 @@ async def test_many_are_named_by_a_few(place: Place) -> None:
     async with rig(place, life=2) as house:
         await revive(house.house, [place.uri])
         (told,) = house.editor.messages
-        assert "5 earlier effects" in told and "0.txt" in told and "and 2 more" in told and "4.txt" not in told
+        assert "5 earlier effects" in told
+        assert "0.txt" in told
+        assert "and 2 more" in told
+        assert "4.txt" not in told
 
 
 async def test_one_that_vanishes_fails_alone(place: Place) -> None:
@@ -147,7 +154,7 @@ async def test_one_that_vanishes_fails_alone(place: Place) -> None:
 
 
 async def test_an_opening_is_not_broken_off(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A8, J11: the 10 s are for the lock alone: an opening that began in time ends, and keeps no lock without a session."""
+    """A8, J11: the 10 s are for the lock alone: an opening that began in time ends; no lock is kept without a session."""
     async with rig(place) as house:
         session_id = await leave_open(house)
     monkeypatch.setattr(reviving, "free_s_max", 0.3)

@@ -1,4 +1,4 @@
-"""`summary.json` is a cache: believed only for this very journal and only if whole; else the session is folded (row A8)."""
+"""`summary.json` is a cache: believed only for this very journal and only if whole, else it is folded (row A8)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_what_is_written_is_read(shelf: Shelf) -> None:
     assert shelf.read() == KNOWN
     shelf.write(attrs.evolve(KNOWN, workspace=None, uncertain=0, open_calls=0, title="Ünïcödé \ud800 😀"))
     again = shelf.read()
-    assert again is not None and not again.unsettled and again.workspace is None
+    assert again is not None
+    assert not again.unsettled
+    assert again.workspace is None
     assert sorted(path.name for path in shelf.path.iterdir()) == ["journal.jsonl", SUMMARY]
 
 
@@ -88,7 +90,8 @@ def test_the_last_line_is_longer_than_what_is_read_of_it(shelf: Shelf) -> None:
     long = LINE[:-2] + b" " * tail_bytes_max + b"}\n"
     shelf.journal(LINE + long)
     shelf.write()
-    assert shelf.read() is None and not (shelf.path / SUMMARY).exists()
+    assert shelf.read() is None
+    assert not (shelf.path / SUMMARY).exists()
     shelf.journal(long[-tail_bytes_max:])
     shelf.write()
     assert shelf.read() is None
@@ -150,7 +153,8 @@ def test_any_member_may_be_anything(shelf: Shelf, member: str, value: object) ->
     shelf.put(**{member: value})
     found = shelf.read()
     if found is not None:
-        assert isinstance(found.unsettled, bool) and isinstance(found.updated + found.title, str)
+        assert isinstance(found.unsettled, bool)
+        assert isinstance(found.updated + found.title, str)
 
 
 @pytest.mark.parametrize("number", range(1, 6))

@@ -1,16 +1,16 @@
-"""Lives of the shipped server around an uncertain effect, and a client that holds every answer against the wire types.
+"""Lives of the shipped server around an uncertain effect, and a client that holds every answer against its type.
 
-`Lives.die` lets a server do what a text says until its disk kills it; the next life is the plain `python -m steadyhand`.
-`ABSENT` kills right after *started*, `PRESENT` right before *result*, so that the effect is not there, or is. A `Client`
-structures each result, each error's data, each notification and each question of the server by the strict types, and
-what is standard LSP by lsprotocol's.
+`Lives.die` lets a server do what a text says until its disk kills it; the next life is the plain `python -m
+steadyhand`. `ABSENT` kills right after *started*, `PRESENT` right before *result*, so that the effect is not there, or
+is. A `Client` structures each result, each error's data, each notification and each question of the server by the
+strict types, and what is standard LSP by lsprotocol's.
 """
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +132,16 @@ class Client(RawClient):
                 return {} if found == [] else None
             return found[0] if found is not None and [one["code"] for one in found] == [code] else None
 
-        found: Json = self.wait_for(look, limit_s, f"a diagnostic {code} at {name}, instead of {self.diagnostics(name)}")
+        found: Json = self.wait_for(
+            look, limit_s, f"a diagnostic {code} at {name}, instead of {self.diagnostics(name)}"
+        )
         return found
 
     def code_actions(self, name: str, **context: Any) -> list[Json]:
         """For the whole file, unless `range` is given."""
-        asked_range = context.pop("range", {"start": {"line": 0, "character": 0}, "end": {"line": 9999, "character": 0}})
+        asked_range = context.pop(
+            "range", {"start": {"line": 0, "character": 0}, "end": {"line": 9999, "character": 0}}
+        )
         document = {"uri": (self.place.workspace / name).as_uri()}
         given = {"textDocument": document, "range": asked_range, "context": {"diagnostics": [], **context}}
         found: list[Json] = self.request("textDocument/codeAction", given)
@@ -226,10 +230,8 @@ class Lives:
         """A life that ends by SIGKILL at the fault, in a turn that does what `text` says; its session."""
         before = set(self.sessions())
         client = self.start(fault, settle=settle)
-        try:
+        with suppress(BrokenPipeError):
             client.ask_turn(text, **({} if session_id is None else {"sessionId": session_id}))
-        except BrokenPipeError:
-            pass
         assert client.wait_exit(exit_s_max) == -signal.SIGKILL, client.stderr()
         if session_id is not None:
             return session_id

@@ -1,9 +1,9 @@
 """Files that an answer says it wrote and that were not written (row G6); pure.
 
-A claim is a verb of writing in the past and a file that it speaks of: "I wrote `a.py` and b.json", "b.json was created",
-"Created: b.json". It says nothing of what an answer denies, asks, plans, quotes, attributes to somebody else or tells of
-earlier turns; code blocks are no claims. What is doubtful is no claim: a false alarm makes the true ones worthless. Only
-English is understood.
+A claim is a verb of writing in the past and a file that it speaks of: "I wrote `a.py` and b.json", "b.json was
+created", "Created: b.json". It says nothing of what an answer denies, asks, plans, quotes, attributes to somebody
+else or tells of earlier turns; code blocks are no claims. What is doubtful is no claim: a false alarm makes the true
+ones worthless. Only English is understood.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ _VERBS = (
     "wrote|written|rewrote|rewritten|overwrote|overwritten|created|updated|saved|changed|edited|added|modified|generated"
     "|deleted|removed|renamed|moved|replaced"
 )
-_EXTENSIONS = frozenset(
+_KNOWN = (
     "bat c cc cfg cmake conf cpp cs css csv cxx dart diff ex exs go gradle h hpp hs html htm ini ipynb java jl js json"
     " jsonc jsx kt kts less lock log lua m md mdx mjs cjs mk mm php pl po proto ps1 py pyi r rb rs rst sass scala scss sh"
-    " sql svelte svg swift tex tf toml ts tsx txt vue xml yaml yml zig".split()
+    " sql svelte svg swift tex tf toml ts tsx txt vue xml yaml yml zig"
 )
+_EXTENSIONS = frozenset(_KNOWN.split())
 """Of a bare name: `os.path` and `1.2.3` are no files."""
 _NAMES_ALONE = frozenset({"Makefile", "Dockerfile", "Justfile", "LICENSE", "README"})
 _PRODUCTS = re.compile(r"(?:Node|Vue|Next|Nuxt|Express|Three|D3|React|Backbone|Ember|Alpine|Chart)\.js")
@@ -35,7 +36,7 @@ _CLAUSE_END = re.compile(
 _NO_CLAIM = re.compile(
     r"\b(?:not|no|never|neither|nor|without|cannot|failed|unable|refused|would|should|could|will|shall|can|may|might|must"
     r"|if|unless|whether|please|plan|planned|going to|need|needs|want|let me|try|tried|attempt|attempted|already"
-    r"|earlier|previously|last turn|before|unknown|uncertain)\b|n['’]t\b|['’]ll\b|['’]d\b"
+    r"|earlier|previously|last turn|before|unknown|uncertain)\b|n['\u2019]t\b|['\u2019]ll\b|['\u2019]d\b"
     rf"|\b(?:you|user|they|somebody|someone|it)\s+(?:have\s+|has\s+|also\s+|just\s+)*(?:{_VERBS})\b",
     re.I,
 )
@@ -48,7 +49,9 @@ _AWAY = re.compile(
     re.I,
 )
 """After these words a clause speaks of other files than those that were written."""
-_PASSIVE = re.compile(rf"\W*(?:(?:was|were|has been|have been|is now|are now)\s+)?(?:now\s+|newly\s+)?(?:{_VERBS})\b(?!\s+by)", re.I)
+_PASSIVE = re.compile(
+    rf"\W*(?:(?:was|were|has been|have been|is now|are now)\s+)?(?:now\s+|newly\s+)?(?:{_VERBS})\b(?!\s+by)", re.I
+)
 _AND = re.compile(r"(?:\s|,|and|&|\+|[*_\"'()-])*", re.I)
 
 

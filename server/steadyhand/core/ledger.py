@@ -22,6 +22,7 @@ from steadyhand.core.record import (
     Epoch,
     Inspection,
     Intent,
+    Job,
     Mode,
     ModelName,
     ModeSet,
@@ -29,6 +30,7 @@ from steadyhand.core.record import (
     Permission,
     Proposed,
     Queue,
+    Record,
     Reject,
     Result,
     Scope,
@@ -164,6 +166,7 @@ class Ledger:
     prompts: dict[str, tuple[str, str]] = attrs.field(factory=dict)  # client message id → (turn id, text)
     grants: list[Permission] = attrs.field(factory=list)
     usage: list[Usage] = attrs.field(factory=list)
+    jobs: dict[str, Job] = attrs.field(factory=dict)  # job id → its latest record
     refused: list[str] = attrs.field(factory=list)
     held_back: int = 0
     turns_begun: int = 0  # slash commands are no turn that something waits for
@@ -221,6 +224,8 @@ class Ledger:
                     turn.ended = record
             case Queue():
                 self._enqueue(record, stamped.at)
+            case Job():
+                self._follow_job(record)
             case Damage():
                 pass
 
@@ -239,6 +244,10 @@ class Ledger:
     def uncertain(self) -> list[Attempt]:
         """Unresolved attempts, oldest first."""
         return [attempt for attempt in self.attempts.values() if attempt.uncertain]
+
+    def open_jobs(self) -> list[Job]:
+        """Background commands whose end stands nowhere, oldest first."""
+        return [job for job in self.jobs.values() if job.event == "started"]
 
     def known_happened(self, tool: str, arguments_digest: str, scope: Scope) -> int:
         """How many earlier attempts of this intention are known to have happened (row N2)."""
@@ -284,6 +293,14 @@ class Ledger:
         self.queue[record.client_message_id] = Waiting(
             record.client_message_id, record.turn_id, record.text, at, self.epoch
         )
+
+    def _follow_job(self, record: Job) -> None:
+        """An end is for good: a start that follows it is none."""
+        known = self.jobs.get(record.job_id)
+        if known is not None and (known.event == "ended" or record.event == "started"):
+            self.refused.append(f"{record.event} of job {record.job_id}, which has {known.event} already")
+            return
+        self.jobs[record.job_id] = record
 
     def _say(self, record: Assistant, stamped: Stamped) -> None:
         again = [proposed.call_id for proposed in record.calls if proposed.call_id in self._proposed]
@@ -414,12 +431,16 @@ def fold(records: Iterable[Stamped], breaks: Collection[int], unacknowledged: in
     for position, stamped in enumerate(every):
         if position in breaks:
             ledger.break_joint()
-        if position in doubtful and isinstance(stamped.record, _PASSED_OVER):
+        if position in doubtful and _passed_over(stamped.record):
             continue
         ledger.apply(stamped)
     if len(every) in breaks:
         ledger.break_joint()
     return ledger
+
+
+def _passed_over(record: Record | Unknown) -> bool:
+    return isinstance(record, _PASSED_OVER) or (isinstance(record, Job) and record.event == "ended")
 
 
 def _unacknowledged(records: list[Stamped]) -> set[int]:

@@ -48,6 +48,8 @@ TitleSource = Literal["none", "auto", "user"]
 Change = Literal["created", "modified", "deleted", "moved"]
 Grant = Literal["once", "session", "workspace", "user", "reject"]
 InspectionState = Literal["present", "postcondition_satisfied", "absent_fenced", "unknown"]
+JobEnd = Literal["stopped", "closed", "timeout", "gone"]
+"""On request, with its session, at its own limit, or found gone after a crash."""
 Author = Literal["user", "model", "recovery"]
 
 
@@ -382,6 +384,23 @@ class Queue:
 
 
 @attrs.frozen
+class Job:
+    """A background command's process: that it runs, and that it ended. No effect of its own and never uncertain (E5)."""
+
+    kind: ClassVar[str] = "job"
+    job_id: str
+    attempt_id: str  # of the `run_command` that started it; its processes carry it as their mark
+    call_id: str
+    event: Literal["started", "ended"]
+    pid: int
+    started: str  # opaque, together with the pid it names one process
+    title: str  # of the command: only the program's name
+    exit_code: int | None = None  # None: ended by a signal, or not known
+    reason: JobEnd | None = None  # None: it ended by itself
+    output: str | None = None  # digest of what it wrote, in `outputs/`
+
+
+@attrs.frozen
 class Damage:
     """First append after damage. `unacknowledged`: the first seq this journal's last writer never acknowledged."""
 
@@ -394,13 +413,15 @@ class Damage:
 
 Record: TypeAlias = (
     "Session | Epoch | User | Assistant | Tool | Intent | Started | Result | Permission | Inspection | Settlement"
-    " | Reject | Supplied | Notice | Usage | Title | ModeSet | Cancel | Ended | Queue | Damage"
+    " | Reject | Supplied | Notice | Usage | Title | ModeSet | Cancel | Ended | Queue | Job"
+    " | Damage"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
     for cls in (
         Session, Epoch, User, Assistant, Tool, Intent, Started, Result, Permission, Inspection, Settlement,
-        Reject, Supplied, Notice, Usage, Title, ModeSet, Cancel, Ended, Queue, Damage,
+        Reject, Supplied, Notice, Usage, Title, ModeSet, Cancel, Ended, Queue, Job,
+        Damage,
     )
 }  # fmt: skip
 

@@ -49,9 +49,7 @@ class Recovery:
             server.on_command(f"steadyhand.recovery.{action}", partial(self.command, action))
 
     async def resolve(self, params: ResolveParams) -> object:
-        wanted = Wanted(
-            params.attempt_id, params.action, params.runtime_epoch, params.revision, params.inspection_id
-        )
+        wanted = Wanted(params.attempt_id, params.action, params.runtime_epoch, params.revision, params.inspection_id)
         return await self._carry_out(params.session_id, wanted)
 
     async def listed(self, given: RecoveryListArguments) -> object:
@@ -82,9 +80,7 @@ class Recovery:
         if chosen is None:
             text = "Nothing was decided. Inspect it, then repeat with the id of the inspection."
             raise Refused("inspectFirst", text, {"inspection": plain(looked.inspection)})
-        decided = Wanted(
-            wanted.attempt_id, chosen, wanted.epoch, inspection_id=looked.inspection.inspection_id
-        )
+        decided = Wanted(wanted.attempt_id, chosen, wanted.epoch, inspection_id=looked.inspection.inspection_id)
         done = await resolve(owner, decided)
         await house.let_go_if_done(owner)
         return plain(Resolved(done.snapshot, looked.inspection))

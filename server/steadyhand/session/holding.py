@@ -96,9 +96,7 @@ async def _act(option: str, other: Owner, attempt: Attempt, inspection_id: str, 
         case _:
             return None
     try:
-        await resolving.resolve(
-            other, resolving.Wanted(attempt.attempt_id, action, inspection_id=inspection_id)
-        )
+        await resolving.resolve(other, resolving.Wanted(attempt.attempt_id, action, inspection_id=inspection_id))
     except Refused as refused:
         return None if refused.kind in ("alreadyResolved", "inspectFirst") else required
     return None
@@ -123,7 +121,6 @@ async def _first_of(
     """The answer to the question, or that another door resolved the effect meanwhile."""
     outcome: list[Answer | _Withdrawn | None] = []
     async with anyio.create_task_group() as tasks:
-
         rejected = attempt.rejected
 
         async def watch() -> None:

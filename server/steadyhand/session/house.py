@@ -6,6 +6,7 @@ J11). A session that cannot be read fails alone (row S6).
 
 from __future__ import annotations
 
+import errno
 from functools import partial
 
 import anyio
@@ -180,9 +181,10 @@ class House:
         folder = self.world.disk.open_folder(path)
         held: Held | None = None
         try:
-            held, locks_hold = await self._wait_for_lock(folder, path)
+            taken = await self._wait_for_lock(folder, path)
+            held, trouble = (None, taken) if isinstance(taken, OSError) else (taken, None)
             with anyio.CancelScope(shield=True):  # a lock that is held finds an owner, or is let go
-                owner = await self._take_in(session_id, path, folder, held, locks_hold)
+                owner = await self._take_in(session_id, path, folder, held, trouble)
         except BaseException:
             if session_id not in self.owners or self.owners[session_id] is before:
                 if held is not None:
@@ -192,10 +194,10 @@ class House:
         return owner
 
     async def _take_in(
-        self, session_id: str, path: str, folder: Folder, held: Held | None, locks_hold: bool
+        self, session_id: str, path: str, folder: Folder, held: Held | None, trouble: OSError | None
     ) -> Owner:
         epoch = self.world.ids.new()
-        opened, root = await self._load(folder, held, path, epoch, self._doubted.get(session_id), locks_hold)
+        opened, root = await self._load(folder, held, path, epoch, self._doubted.get(session_id), trouble)
         if opened.journal is not None:
             self._doubted.pop(session_id, None)  # its `damage` record says so from now on
         else:
@@ -220,22 +222,28 @@ class House:
             self._watch(session_id)
         return owner
 
-    async def _wait_for_lock(self, folder: Folder, path: str) -> tuple[Held | None, bool]:
-        """Up to 5 s for a reloading window (row J11); (None, False) where locks do not hold."""
+    async def _wait_for_lock(self, folder: Folder, path: str) -> Held | OSError | None:
+        """Up to 5 s for a reloading window (row J11); the error where a lock cannot be had at all."""
         world = self.world
         with anyio.move_on_after(owner_wait_s_max):
             while True:
                 try:
                     held = await world.in_thread(take, world.disk, folder, path)
-                except OSError:
-                    return None, False
+                except OSError as error:
+                    return error
                 if held is not None:
-                    return held, True
+                    return held
                 await anyio.sleep(owner_poll_s)
-        return None, True
+        return None
 
     async def _load(
-        self, folder: Folder, held: Held | None, path: str, epoch: str, unacknowledged: int | None, locks_hold: bool
+        self,
+        folder: Folder,
+        held: Held | None,
+        path: str,
+        epoch: str,
+        unacknowledged: int | None,
+        trouble: OSError | None,
     ) -> tuple[Opened, str | None]:
         world = self.world
         try:
@@ -243,6 +251,9 @@ class House:
         except OSError as error:
             text = f"This session's journal cannot be read ({error.strerror}). Make it readable, then open it again."
             return Opened(Ledger(), None, ReadOnly("disk", text), 0), None
+        if not loaded.records and not loaded.damaged and not loaded.newer:
+            # Whoever made it was killed before its first record was whole: it was promised to nobody.
+            raise Refused("unknownSession", "There is no such session.")
         glance = fold(loaded.records, loaded.breaks)
         root = await self._root(glance.session.workspace if glance.session else None)
         if held is not None:
@@ -251,8 +262,8 @@ class House:
                 open_owned, world, held, epoch, ground, self.reading_tools, unacknowledged
             )
             return opened, root
-        if not locks_hold:
-            text = "Locks do not hold in the state directory's file system, so the session is shown read-only."
+        if trouble is not None:
+            text = _no_lock(trouble)
             return read_only(loaded, self.reading_tools, world.ids, ReadOnly("disk", text), False), root
         owner = await world.in_thread(owner_of, world.disk, folder)
         who = f"process {owner.pid} on {owner.host}" if owner else "another process"
@@ -274,6 +285,12 @@ class House:
                 "warning",
                 f"The journal of session “{owner.name()}” has {opened.damaged} damaged or missing"
                 f" record{'s' if opened.damaged != 1 else ''}; everything else was read.",
+            )
+        if opened.torn:
+            owner.say(
+                "info",
+                f"The last record of session “{owner.name()}” was not finished when its process ended; its"
+                f" {opened.torn} bytes are kept beside the journal.",
             )
         if opened.read_only is not None:
             owner.say("warning", opened.read_only.text)
@@ -368,3 +385,10 @@ class House:
 def _is_free(owner: Owner) -> bool:
     """Whether it was read-only for an owner who is gone: whatever is asked of it next takes it over (row J11)."""
     return owner.journal is None and owner.read_only is None and not owner.closing
+
+
+def _no_lock(trouble: OSError) -> str:
+    """Why a session is shown read-only when its owner lock cannot be had."""
+    if trouble.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return "The session's folder cannot be written, so it is shown read-only: make it writable, then open it again."
+    return "Locks do not hold in the state directory's file system, so the session is shown read-only."

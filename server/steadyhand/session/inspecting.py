@@ -7,6 +7,7 @@ cannot be told, the answer says so and "none" is never claimed (row E5). A comma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 
 import attrs
@@ -48,10 +49,8 @@ def look_at(ground: Ground, attempt: Attempt) -> Found:
     survivors = survivors_of(ground.processes, attempt)
     changed = ChangedFiles()
     if attempt.effect == "opaque" and attempt.started_at is not None:
-        try:
+        with suppress(OSError):  # the workspace cannot be listed: a hint less
             changed = changed_after(ground, nanoseconds(attempt.started_at))
-        except OSError:
-            pass  # the workspace cannot be listed: a hint less
     return Found(whole, findings, survivors, changed)
 
 

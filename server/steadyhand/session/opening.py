@@ -49,6 +49,7 @@ class Opened:
     read_only: ReadOnly | None
     damaged: int
     verdicts: int = 0
+    torn: int = 0  # bytes of an append that did not finish, cut off and kept
     unacknowledged: int | None = None  # the first seq that this opening failed to make durable (row J6)
 
 
@@ -122,7 +123,8 @@ class _Performer:
             shown = self._shown(decide(self.ledger, self.reading_tools), str(broken))
             shown.unacknowledged = journal.unacknowledged
             return shown
-        return Opened(self.ledger, journal, None, self.loaded.damaged, len(verdicts))
+        torn = self.loaded.size - self.loaded.tail_at if self.loaded.tail == "torn" else 0
+        return Opened(self.ledger, journal, None, self.loaded.damaged, len(verdicts), torn)
 
     def _sweep(self) -> None:
         """What killed runs left half written: `.owner.json.<id>` and the like, and in our own stores."""

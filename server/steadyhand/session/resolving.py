@@ -48,7 +48,7 @@ async def resolve(owner: Owner, wanted: Wanted) -> Resolved:
     async with owner.settling, resolving(owner):
         attempt = _admit(owner, wanted)  # the world may have moved on while another resolution ran
         if wanted.action == "inspect":
-            record, view = await inspect(owner, attempt, wanted.by)
+            _, view = await inspect(owner, attempt, wanted.by)
         else:
             view = None
             await _decide(owner, attempt, wanted)
@@ -188,7 +188,5 @@ async def _refuse_with(owner: Owner, attempt: Attempt, found: Found, by: Author,
 def _settlement(owner: Owner, attempt: Attempt, settled: Settled, by: Author, latest: Inspection) -> list[Record]:
     return [
         Settlement(attempt.attempt_id, attempt.call_id, settled, by, latest.inspection_id, latest.check),
-        Notice(
-            owner.world.ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id
-        ),
+        Notice(owner.world.ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id),
     ]

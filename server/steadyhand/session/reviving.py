@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
@@ -67,9 +68,11 @@ def _unsettled(house: House, paths: frozenset[str]) -> list[str]:
 
 async def _open_when_free(house: House, session_id: str) -> Owner | None:
     """None: owned elsewhere, or it cannot be opened, which fails alone (row S6)."""
+    free = partial(house.world.in_thread, shelf.free, house.world, session_id)
     with anyio.move_on_after(free_s_max) as limit:
         # The client may have opened it meanwhile; then the lock is our own.
-        while session_id not in house.owners and not await house.world.in_thread(shelf.free, house.world, session_id):
+        # Polled, since a lock of the system tells nobody that it is free.
+        while session_id not in house.owners and not await free():  # noqa: ASYNC110
             await anyio.sleep(poll_s)
     if limit.cancelled_caught:
         return None

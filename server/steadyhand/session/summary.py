@@ -25,7 +25,8 @@ file_mode = 0o600
 
 @attrs.frozen
 class Summary:
-    """`open_calls`: calls without an end, so that a start has something to classify."""
+    """`open_calls`: calls without an end, so that a start has something to classify; `open_jobs`: background commands
+    without one, so that it has something to look for."""
 
     title: str
     title_source: TitleSource
@@ -36,10 +37,11 @@ class Summary:
     open_calls: int
     uncertain: int
     workspace: str | None = None
+    open_jobs: int = 0
 
     @property
     def unsettled(self) -> bool:
-        return self.open_calls > 0 or self.uncertain > 0
+        return self.open_calls > 0 or self.uncertain > 0 or self.open_jobs > 0
 
 
 def summary_of(ledger: Ledger) -> Summary:
@@ -53,6 +55,7 @@ def summary_of(ledger: Ledger) -> Summary:
         open_calls=len(ledger.open_calls()),
         uncertain=len(ledger.uncertain()),
         workspace=ledger.session.workspace if ledger.session else None,
+        open_jobs=len(ledger.open_jobs()),
     )
 
 
@@ -94,7 +97,7 @@ def _well_formed(found: Summary) -> bool:
     texts = (found.title, found.created, found.updated, found.model.provider, found.model.name)
     return (
         all(type(text) is str for text in texts)
-        and all(type(count) is int and count >= 0 for count in (found.open_calls, found.uncertain))
+        and all(type(count) is int and count >= 0 for count in (found.open_calls, found.uncertain, found.open_jobs))
         and (found.workspace is None or type(found.workspace) is str)
         and found.title_source in get_args(TitleSource)
         and found.mode in get_args(Mode)

@@ -57,7 +57,7 @@ def content_now(ground: Ground, evidence: Evidence) -> bytes | None:
 
 
 def difference(found: Texts, path: str, settled_by_present: bool) -> str | None:
-    """A unified diff for reading: what the effect changed where it is there, else what now differs from the intention."""
+    """A unified diff for reading: what the effect changed where it is there, else what now lacks of the intention."""
     first, second = (found.before, found.now) if settled_by_present else (found.now, found.intended)
     old, new = shown(first), shown(second)
     if old is None or new is None or old == new:
