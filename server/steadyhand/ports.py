@@ -195,6 +195,26 @@ class Survivor:
     command: str  # ≤ 200 characters
 
 
+class Job(Protocol):
+    """A command in the background. Whoever started it runs `follow`, once, in a task of its own."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def started(self) -> str:
+        """Opaque, together with the pid it names one process; empty where it cannot be told."""
+        ...
+
+    async def follow(self) -> Finished:
+        """Pass its output on until it has ended, end what it left, say how it went. A cancel ends it, as with `run`."""
+        ...
+
+    async def end(self) -> None:
+        """End it and what it started; returns when `follow` is over, bounded."""
+        ...
+
+
 class Processes(Protocol):
     """Children. Each runs in a session and process group of its own and is ended with its owner."""
 
@@ -215,12 +235,27 @@ class Processes(Protocol):
         returns or raises, if it was spawned at all; FileNotFoundError and the like when it was not."""
         ...
 
+    def start(
+        self,
+        command: str,
+        cwd: str,
+        environment: Mapping[str, str],
+        timeout_s: float | None,
+        output: Callable[[bytes], None],
+    ) -> Job:
+        """Start a shell command and return at once; None: no limit. FileNotFoundError and the like if it cannot be."""
+        ...
+
     async def end_all(self) -> None:
         """End every child of this process and wait, bounded."""
         ...
 
     def survivors(self, mark: str) -> Sequence[Survivor] | None:
         """Processes whose environment holds `STEADYHAND_ATTEMPT_ID=<mark>`; None: it cannot be told here."""
+        ...
+
+    async def end(self, survivor: Survivor) -> bool:
+        """End this one process and no other, bounded; whether it is gone."""
         ...
 
     def alive(self, pid: int) -> bool: ...
@@ -307,6 +342,7 @@ __all__ = [
     "Finished",
     "Folder",
     "Ids",
+    "Job",
     "Lock",
     "Look",
     "Model",

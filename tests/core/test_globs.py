@@ -84,7 +84,8 @@ def test_no_pattern_takes_its_time() -> None:
     assert time.monotonic() - began < match_s_max
 
 
-IGNORE = r"""
+IGNORE = (
+    r"""
 # a comment
 *.log
 !keep.log
@@ -105,13 +106,18 @@ foo*bar
 star\*
 mid/dle/
 a/**/
-""" + "blank\\ \ntrailing   \n"
-PATHS = """
+"""
+    + "blank\\ \ntrailing   \n"
+)
+PATHS = (
+    """
 a.log d/a.log keep.log d/keep.log build/x d/build/x build top d/top docs/a.txt docs/d/a.txt x/docs/a.txt cache
 d/cache/f deep/end deep/x/y/end d/deep/end all/x all/back all/d/back #hash !bang trailing a.x d.x no1 nox
 node_modules/p/i d/node_modules/i f.tar.gz fooXbar foobar fooba star* starX mid/dle/x mid/dle x/mid/dle/x a/b/c a/f
 plain d/e/plain
-""".split() + ["blank ", "blank"]
+""".split()
+    + ["blank ", "blank"]
+)
 
 
 def ignored_by_git(folder: Path, paths: list[str]) -> set[str]:
@@ -147,7 +153,9 @@ def test_an_ignore_file_is_read_as_git_reads_it(tmp_path: Path) -> None:
         assert ignored_by_us(text, paths, folders) == ignored_by_git(tmp_path, paths), text
 
 
-@given(st.text("ab*?[]!-\\/{},.", max_size=30), st.lists(st.text("ab.-", min_size=1, max_size=8), min_size=1, max_size=4))
+@given(
+    st.text("ab*?[]!-\\/{},.", max_size=30), st.lists(st.text("ab.-", min_size=1, max_size=8), min_size=1, max_size=4)
+)
 def test_any_text_is_a_pattern_or_says_why_not(pattern: str, path: list[str]) -> None:
     """I13: whatever a model or an ignore file holds, nothing breaks."""
     made = glob(pattern)

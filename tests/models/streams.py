@@ -265,6 +265,7 @@ DELIVERIES: Mapping[str, Delivery] = {
     "cr": _with(end="\r"),
     "no blank after the colon": _with(pad=""),
     "data in many lines": _with(indent=1),
+    "crlf, data in many lines": _with(indent=1, end="\r\n"),
     "compact": _with(separators=(",", ":")),
     "byte order mark": lambda events: b"\xef\xbb\xbf" + plain(events),
     "comments between": _between(": keep-alive\n\n"),

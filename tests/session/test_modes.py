@@ -108,12 +108,12 @@ async def test_settings_are_those_of_a_new_session(tmp_path: Path) -> None:
 
 
 async def test_no_folder_is_open(tmp_path: Path) -> None:
-    """Row S7: the agent talks and has no files: no tools are offered, and a call for one is refused in a sentence."""
+    """Row S7: the agent talks and has no files: the tools stay offered, for the prefix's sake, and each says why not."""
     async with staged(tmp_path, asks(write("a.txt", "1"), read("b.txt"), run("ls")), says("I have no files.")) as stage:
         owner = await stage.session("auto", folder=False)
         assert owner.view().workspace is None
         assert (await stage.say(owner)).reason == "done"
-        assert stage.model.requests[0].tools == ()
+        assert [offer.name for offer in stage.model.requests[0].tools] == sorted(owner.world.tools)
         assert stage.model.requests[0].system.endswith(SYSTEM_WITHOUT_FILES)
         assert set(states(owner)) <= {"refused", "failed"}
         assert list(stage.root.iterdir()) == []
@@ -128,7 +128,7 @@ async def test_a_folder_that_is_gone(tmp_path: Path) -> None:
         stage.root.rmdir()
         owner = await stage.opened(owner.session_id)
         assert (await stage.say(owner)).reason == "done"
-        assert stage.model.requests[0].tools == ()
+        assert [offer.name for offer in stage.model.requests[0].tools] == sorted(owner.world.tools)
 
 
 async def test_a_tool_of_no_such_name(tmp_path: Path) -> None:

@@ -67,9 +67,7 @@ class Deed:
 ONWARD: dict[str, object] = {"from": FROM, "to": TO}
 DEEDS = {
     "delete": Deed(DeleteFile(), {"path": FROM}, {FROM: OLD}, {}),
-    "delete a link": Deed(
-        DeleteFile(), {"path": FROM}, {FROM: b"-> ../e/g.txt", TO: OTHER}, {TO: OTHER}
-    ),
+    "delete a link": Deed(DeleteFile(), {"path": FROM}, {FROM: b"-> ../e/g.txt", TO: OTHER}, {TO: OTHER}),
     "move": Deed(MoveFile(), ONWARD, {FROM: OLD}, {TO: OLD}),
     "move a link": Deed(MoveFile(), ONWARD, {FROM: b"-> nowhere"}, {TO: b"-> nowhere"}),
     "move over": Deed(MoveFile(), {**ONWARD, "overwrite": True}, {FROM: OLD, TO: OTHER}, {TO: OLD}, copies=True),
@@ -487,7 +485,7 @@ def test_unsaved_changes_that_come_up_stop_it(tmp_path: Path, deed: Deed) -> Non
     ("name", "verbs"),
     [
         ("delete", ["rename_new", "unlink", "sync_folder"]),
-        ("move", ["make_folder", "sync_folder", "rename_to", "sync_folder", "sync_folder"]),
+        ("move", ["make_folder", "sync_folder", "sync_folder", "rename_to", "sync_folder", "sync_folder"]),
         (
             "move over",
             [

@@ -130,6 +130,7 @@ async def test_a_question_parks_the_turn_and_its_end_is_said_as_it_was(
 
 async def test_a_long_answer_is_cut_and_says_so(yard: Yard) -> None:
     """I13: what a person pastes goes to the model up to the bound of a reply."""
+
     class Talkative(Nobody):
         async def ask(self, question: str, options: tuple[str, ...]) -> Asked:
             return Asked("ä" * reply_bytes_max)
@@ -169,7 +170,9 @@ async def _uncertain_command(house: Rig, session: str) -> None:
     ids = ("c" * 32, "d" * 32)
     await owner.append(
         [
-            Intent(ids[0], ids[1], "e" * 32, "run_command", "run_command: true", "opaque", "0" * 64, EVERYTHING, "k", 0),
+            Intent(
+                ids[0], ids[1], "e" * 32, "run_command", "run_command: true", "opaque", "0" * 64, EVERYTHING, "k", 0
+            ),
             Started(ids[0], ids[1]),
             Result(ids[0], ids[1], "e" * 32, "unknown"),
         ],

@@ -75,6 +75,36 @@ class Script:
     started: anyio.Event | None = None  # set once it runs
 
 
+class FakeJob:
+    """`ports.Job` from a script."""
+
+    def __init__(
+        self, processes: FakeProcesses, script: Script, run: Run, output: Callable[[bytes], None], pid: int
+    ) -> None:
+        self._processes = processes
+        self._script = script
+        self._run = run
+        self._output = output
+        self._wanted = anyio.CancelScope()
+        self._over = anyio.Event()
+        self.pid = pid
+        self.started = f"start-{pid}"
+
+    async def follow(self) -> Finished:
+        try:
+            with self._wanted:
+                await self._processes.play(self._script, self._run, self._output)
+            ended = self._wanted.cancelled_caught or self._script.hangs
+            return self._script.after_cancel if ended else self._script.finished
+        finally:
+            self._over.set()
+
+    async def end(self) -> None:
+        self._wanted.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._over.wait()
+
+
 class FakeProcesses:
     """`ports.Processes` from `scripts` (command → script, else `otherwise`), `survivors_of` and `living`."""
 
@@ -93,6 +123,9 @@ class FakeProcesses:
         self.living: set[int] = {1}
         self.identity: tuple[int, str, str | None] = (1, "here", "boot-1")
         self.all_ended = 0
+        self.ended: list[Survivor] = []
+        self.immortal: set[int] = set()
+        self.next_pid = 1000
         self._end_all = anyio.Event()
 
     async def run(
@@ -113,14 +146,37 @@ class FakeProcesses:
             raise script.not_started
         finished = script.after_cancel
         try:
-            await self._play(script, run, output)
+            await self.play(script, run, output)
             finished = script.after_cancel if script.hangs else script.finished
         finally:
             if ended is not None:
                 ended(finished)
         return finished
 
-    async def _play(self, script: Script, run: Run, output: Callable[[bytes], None]) -> None:
+    def start(
+        self,
+        command: str,
+        cwd: str,
+        environment: Mapping[str, str],
+        timeout_s: float | None,
+        output: Callable[[bytes], None],
+    ) -> FakeJob:
+        run = Run(command, cwd, dict(environment), -1.0 if timeout_s is None else timeout_s)
+        script = self.scripts.get(command, self.otherwise)
+        assert script is not None, f"no script for the command {command!r}"
+        self.runs.append(run)
+        if script.not_started is not None:
+            raise script.not_started
+        self.next_pid += 1
+        return FakeJob(self, script, run, output, self.next_pid)
+
+    async def end(self, survivor: Survivor) -> bool:
+        self.ended.append(survivor)
+        for mark, found in self.survivors_of.items():
+            self.survivors_of[mark] = [one for one in found or () if one != survivor]
+        return survivor.pid not in self.immortal
+
+    async def play(self, script: Script, run: Run, output: Callable[[bytes], None]) -> None:
         if script.started is not None:
             script.started.set()
         for piece in script.output:

@@ -11,6 +11,7 @@ Not seen is what left the session, cleared its environment and outlived its pare
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -61,9 +62,33 @@ class SystemProcesses:
         """
         child = Child(command, cwd, environment)
         self._children.add(child)
+        return await self.to_its_end(child, output, timeout_s, ended, anyio.CancelScope())
+
+    def start(
+        self,
+        command: str,
+        cwd: str,
+        environment: Mapping[str, str],
+        timeout_s: float | None,
+        output: Output,
+    ) -> SystemJob:
+        child = Child(command, cwd, environment)
+        self._children.add(child)
+        return SystemJob(self, child, output, math.inf if timeout_s is None else timeout_s)
+
+    async def to_its_end(
+        self,
+        child: Child,
+        output: Output,
+        timeout_s: float,
+        ended: Callable[[Finished], None] | None,
+        wanted: anyio.CancelScope,
+    ) -> Finished:
+        """Hear the child while it runs, its time is not over and `wanted` is not cancelled; then end all of it."""
         timed_out = False
         try:
-            timed_out = await _follow(child, output, timeout_s)
+            with wanted:
+                timed_out = await _follow(child, output, timeout_s)
         finally:
             finished = await self._finish(child, output, timed_out, ended)
         if child.trouble is not None:
@@ -141,6 +166,27 @@ class SystemProcesses:
 
     def environment(self) -> Mapping[str, str]:
         return dict(os.environ)
+
+
+class SystemJob:
+    """`ports.Job`: a child that is followed by a task of its starter's."""
+
+    def __init__(self, processes: SystemProcesses, child: Child, output: Output, timeout_s: float) -> None:
+        self._processes = processes
+        self._child = child
+        self._output = output
+        self._timeout_s = timeout_s
+        self._wanted = anyio.CancelScope()
+        self.pid = child.pid
+        self.started = process_list.started_of(child.pid)
+
+    async def follow(self) -> Finished:
+        return await self._processes.to_its_end(self._child, self._output, self._timeout_s, None, self._wanted)
+
+    async def end(self) -> None:
+        self._wanted.cancel()
+        with anyio.move_on_after(end_s_max + output_grace_s_max, shield=True):
+            await self._child.over.wait()
 
 
 async def _follow(child: Child, output: Output, timeout_s: float) -> bool:

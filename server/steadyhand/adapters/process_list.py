@@ -53,18 +53,34 @@ def proc_is_here() -> bool:
 
 def seen(pid: int) -> Seen | None:
     """The process of that number, or None: gone, a zombie, or not told."""
+    found = _listed(pid)
+    return found[1] if found is not None and found[0] not in _over else None
+
+
+def started_of(pid: int) -> str:
+    """When the process of that number started, a zombie's too; empty if it is gone or cannot be told."""
+    if not proc_is_here():
+        told = (_psutil_started(one) for one in _psutil_processes() or () if one.pid == pid)
+        return next(told, None) or ""
+    found = _listed(pid)
+    return found[1].started if found is not None else ""
+
+
+def _listed(pid: int) -> tuple[str, Seen] | None:
+    """Its state, a letter, and what it is."""
     stat = _read(f"{proc}/{pid}/stat", command_line_bytes_max)
     # The command in brackets may hold anything, brackets and blanks too; what follows the last one is fixed.
     fields = stat[stat.rfind(b")") + 1 :].split()
-    if len(fields) < 20 or fields[0].decode() in _over:
+    if len(fields) < 20:
         return None
-    return Seen(
+    one = Seen(
         pid=pid,
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
         started=fields[19].decode(),
     )
+    return fields[0].decode(), one
 
 
 def all_seen() -> list[Seen]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.plain import plain
 from steadyhand.core.show import Live, messages
-from steadyhand.core.ledger import Ledger
 from steadyhand.core.views import CallView, MessageView, SessionView
 
 FORMAT_VERSION = 1

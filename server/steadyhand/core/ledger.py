@@ -156,7 +156,7 @@ class Ledger:
     title: str = ""
     title_source: TitleSource = "none"
     mode: Mode = "ask"
-    model: ModelName = ModelName("practice", "practice")
+    model: ModelName = attrs.field(factory=lambda: ModelName("practice", "practice"))
     epoch: str | None = None
     said: list[Said] = attrs.field(factory=list)
     turns: dict[str, Turn] = attrs.field(factory=dict)
@@ -420,7 +420,8 @@ def fold(records: Iterable[Stamped], breaks: Collection[int], unacknowledged: in
     """The ledger of a whole journal; `breaks` as in the journal's load.
 
     What stands in an unacknowledged tail counts against us only (row J6): a result, a settlement, a grant
-    or a prompt there is passed over, a start counts. Such tails are told by `damage` records; `unacknowledged` is the first `seq` of
+    or a prompt there is passed over, a start counts. Such tails are told by `damage` records; `unacknowledged` is the
+    first `seq` of
     one that no record tells of yet, and reaches to the end.
     """
     every = list(records)
@@ -454,4 +455,14 @@ def _unacknowledged(records: list[Stamped]) -> set[int]:
     return found
 
 
-__all__ = ["UNCERTAIN_OUTCOMES", "Attempt", "Call", "Ledger", "Said", "Turn", "Waiting", "fold", "known_to_have_happened"]
+__all__ = [
+    "UNCERTAIN_OUTCOMES",
+    "Attempt",
+    "Call",
+    "Ledger",
+    "Said",
+    "Turn",
+    "Waiting",
+    "fold",
+    "known_to_have_happened",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import attrs
 
@@ -24,7 +24,7 @@ def plain(view: object) -> object:
     return view
 
 
-@lru_cache(maxsize=None)
+@cache
 def _names(cls: type[attrs.AttrsInstance]) -> tuple[tuple[str, str], ...]:
     return tuple((field.name, _camel(field.name)) for field in attrs.fields(cls))
 

@@ -1,4 +1,4 @@
-"""The transcript: what goes out to the model, mended in the view and never in the journal (rows T1–T7).
+"""The transcript: what goes out to the model, mended in the view and never in the journal (rows T1 to T7).
 
 `outgoing` is a pure fold of the ledger, so a healthy history goes out byte for byte as last time, plus its tail.
 Missing replies are supplied with stored words; where none are stored yet, the caller records `Supplied` first. Our

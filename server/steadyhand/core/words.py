@@ -71,7 +71,10 @@ def supplied_reply(call: Call) -> str:
         case "not_started":
             return f"This call did not run{f' ({reason})' if reason else ''}."
         case "interrupted_before_execution" | None:
-            return "This call did not run: the work was interrupted before it started. Propose it again if it is still wanted."
+            return (
+                "This call did not run: the work was interrupted before it started."
+                " Propose it again if it is still wanted."
+            )
 
 
 def unknown_reply(attempt: Attempt | None) -> str:
@@ -156,7 +159,8 @@ def settlement_notice(title: str, settled: Settled) -> str:
 
 
 def reject_notice(title: str) -> str:
-    return f"The user rejected the uncertain call “{title}”: it shall not be repeated. Whether it happened stays unknown."
+    rejected = f"The user rejected the uncertain call “{title}”: it shall not be repeated."
+    return f"{rejected} Whether it happened stays unknown."
 
 
 def verdict_notice(title: str) -> str:
@@ -172,7 +176,8 @@ def recovery_required(title: str, attempt_id: str, session_title: str | None) ->
     where = f" of session “{session_title}”" if session_title else ""
     short = attempt_id[:8]
     return (
-        f"This call was held back and did not run: the outcome of “{title}”{where} (attempt {attempt_id}) is unknown and"
+        f"This call was held back and did not run: the outcome of “{title}”{where} (attempt {attempt_id}) is unknown"
+        " and"
         " may touch the same files. Ways out: the chat line `/recovery inspect"
         f" {short}` and then `/recovery confirm {short}` or `/recovery waive {short}`; the command"
         " `steadyhand.recovery.inspect` and then `.confirm` or `.waive`; the code actions at the file."

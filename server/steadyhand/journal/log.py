@@ -69,7 +69,9 @@ class Journal:
         """The first seq that was never acknowledged as durable, once broken."""
 
     @classmethod
-    def create(cls, disk: Disk, clock: Clock, folder: Folder, first: Sequence[Record]) -> tuple[Journal, tuple[Stamped, ...]]:
+    def create(
+        cls, disk: Disk, clock: Clock, folder: Folder, first: Sequence[Record]
+    ) -> tuple[Journal, tuple[Stamped, ...]]:
         """A new journal with its first records, durable with its name when this returns."""
         file = disk.create(folder, JOURNAL, file_mode)
         try:

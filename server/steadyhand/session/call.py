@@ -113,7 +113,7 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
         return await _refuse(owner, admitted, gathered, held=held)
     if not await _start(owner, turn, admitted, gathered, held):
         return None
-    await _run_and_record(owner, turn, admitted, gathered.evidence)
+    return await _run_and_record(owner, turn, admitted, gathered.evidence)
 
 
 async def _before_start(owner: Owner, work: Callable[..., T | Refusal], *arguments: object) -> T | Refusal:
@@ -192,7 +192,8 @@ async def _read_body(owner: Owner, admitted: Admitted) -> Done:
     try:
         return await admitted.planned.run(_running(owner, None, admitted, ()))
     except Exception as error:  # a read changes nothing, so whatever it throws, this one call failed (row C7)
-        return Done("failed", f"This read failed: {_said(error)}.", "io_error" if isinstance(error, OSError) else "error")
+        reason = "io_error" if isinstance(error, OSError) else "error"
+        return Done("failed", f"This read failed: {_said(error)}.", reason)
 
 
 async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Preview | Refusal | None:

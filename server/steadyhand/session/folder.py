@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import attrs
 
@@ -44,10 +45,8 @@ def announce(disk: Disk, processes: Processes, clock: Clock, ids: Ids, held: Hel
     """Write `owner.json`, once it is sure that the session is ours to touch (row J13)."""
     pid, host, _ = processes.here()
     content = json.dumps({"pid": pid, "host": host, "since": clock.now()}, separators=(",", ":")).encode() + b"\n"
-    try:
+    with suppress(OSError):  # owner.json only names the owner to others; the lock is the proof
         _replace(disk, ids, held.folder, content)
-    except OSError:
-        pass  # owner.json only names the owner to others; the lock is the proof
 
 
 def make_names_durable(disk: Disk, held: Held) -> None:

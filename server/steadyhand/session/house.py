@@ -73,9 +73,8 @@ class House:
             held, journal, stamped = await self.world.in_thread(shelf.lay_down, self.world, session_id, first)
         except (OSError, JournalBroken) as error:
             why = str(error) if isinstance(error, JournalBroken) else f"({error.strerror})"
-            raise Refused(
-                "journalBroken", f"No session can be created in the state directory: {why} Make it writable, then retry."
-            ) from error
+            text = f"No session can be created in the state directory: {why} Make it writable, then retry."
+            raise Refused("journalBroken", text) from error
         ledger = fold(stamped, ())
         ground = self.world.ground(root, held.path)
         owner = Owner(self.world, session_id, held.path, ledger, ground, epoch, held, journal, None, 0)

@@ -74,13 +74,13 @@ def open_owned(
     loaded = load(world.disk, held.folder)
     ledger = fold(loaded.records, loaded.breaks, unacknowledged)
     if loaded.newer:
-        text = "This session was written by a newer version of Steadyhand. It is shown and not touched: update to go on."
+        text = "A newer version of Steadyhand wrote this session. It is shown and not touched: update to go on."
         return Opened(ledger, None, ReadOnly("newer", text), loaded.damaged)
     return _Performer(world, held, ground, ledger, loaded, reading_tools).perform(epoch, unacknowledged)
 
 
 def read_only(loaded: Loaded, reading_tools: frozenset[str], ids: Ids, reason: ReadOnly, classified: bool) -> Opened:
-    """Without the lock, or where nothing can be written. `classified`: verdicts are shown (there is no living owner)."""
+    """Without the lock, or where nothing can be written. `classified`: there is no living owner, so verdicts show."""
     ledger = fold(loaded.records, loaded.breaks)
     if classified:
         show(ledger, [_result(ids, verdict, Looked(None)) for verdict in decide(ledger, reading_tools)])
@@ -145,7 +145,8 @@ class _Performer:
             seen = looks.get(verdict.attempt.attempt_id) if verdict.attempt else None
             records.append(_result(self.world.ids, verdict, seen or Looked(None)))
             if verdict.replied and verdict.attempt is not None:
-                records.append(Notice(self.world.ids.new(), verdict_notice(verdict.attempt.title), verdict.call.turn_id))
+                text = verdict_notice(verdict.attempt.title)
+                records.append(Notice(self.world.ids.new(), text, verdict.call.turn_id))
         if records or journal.owes_damage:
             self._append(journal, records)
 

@@ -199,8 +199,9 @@ class Owner:
     def tell_changes(self) -> None:
         """Session and recovery, where they differ from what was told last."""
         view = self.view()
-        if self._shown_session is None or attrs.evolve(view, updated="") != attrs.evolve(self._shown_session, updated=""):
-            self._shown_session = view
+        timeless = attrs.evolve(view, updated="")
+        if timeless != self._shown_session:
+            self._shown_session = timeless
             self.world.editor.tell(SessionTold(view))
         now = self.snapshot()
         if now.revision != self._revision:

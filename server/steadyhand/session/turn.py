@@ -104,7 +104,7 @@ async def _ask_model(owner: Owner, turn: RunningTurn) -> _Stream:
     messages = outgoing(ledger)
     validate(messages)
     offers = tuple(world.tools[name].offer for name in sorted(world.tools))
-    system = SYSTEM if owner.ground.root else SYSTEM + SYSTEM_WITHOUT_FILES
+    system = SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES
     model = world.models(ledger.model.provider, ledger.model.name)
     stream = _Stream(owner, turn.turn_id, world.ids.new())
     try:

@@ -197,9 +197,7 @@ class PlannedMove:
         return [shown for located, shown in pairs if not located.inside]
 
 
-def _evidence(
-    seen: _Both, attempt_id: str, start_kept: str | None, goal_kept: str | None
-) -> tuple[Evidence, Evidence]:
+def _evidence(seen: _Both, attempt_id: str, start_kept: str | None, goal_kept: str | None) -> tuple[Evidence, Evidence]:
     """The old path and the new one, in this order."""
     start, goal = seen.start, seen.goal
     assert start.look is not None

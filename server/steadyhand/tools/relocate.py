@@ -24,7 +24,7 @@ import attrs
 
 from steadyhand.core.record import Evidence
 from steadyhand.ports import Folder
-from steadyhand.tools.place import display, entered, locate, make_folders, parts_of
+from steadyhand.tools.place import display, entered, locate, make_folders, parts_of, sync_way
 from steadyhand.tools.remove import Removed, Untouched, changed_meanwhile, hindrance, remove
 from steadyhand.tools.replace import Conflict, Moving, NotReplaced, Replaced, replace, unsaved_in_editor
 from steadyhand.tools.standing import same_folder, stands
@@ -50,6 +50,8 @@ def relocate(
         return Untouched("cancelled", "It was cancelled before anything was done.")
     if not goal.existed:
         make_folders(ground, parts_of(goal.resolved)[:-1])
+    # A folder that power takes back would take what was moved into it along.
+    sync_way(ground, parts_of(goal.resolved)[:-1])
     with (
         entered(ground, parts_of(start.resolved)[:-1]) as here,
         entered(ground, parts_of(goal.resolved)[:-1]) as there,
@@ -104,7 +106,7 @@ class _Moving:
             raise
         if not arrived:
             return self._move_back()
-        # The new name first: what is lost then, if power goes, is only that the old one is gone.
+        # The new name first: what power can take back then is only that the old one is gone.
         self._disk.sync_folder(self._there)
         self._disk.sync_folder(self._here)
         return self._read_back(())

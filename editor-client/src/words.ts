@@ -1,0 +1,89 @@
+/**
+ * What people read: states, reasons, checks and settlements in plain words, in one place, for chat, list and messages.
+ *
+ * Each record is total over the wire's words, so a new word of the server is a compile error here.
+ */
+import type { Action, CallState, Change, Check, Reason, Settled, Uncertain } from "./protocol";
+
+export const ACTION: Readonly<Record<Action, string>> = {
+  inspect: "Inspect",
+  confirm: "Confirm",
+  reject: "Reject",
+  waive: "Continue without knowing",
+  retry: "Retry",
+  restore: "Restore",
+};
+
+export const ACTION_HINT: Readonly<Record<Action, string>> = {
+  inspect: "Look at the world now; shows before, intended and now.",
+  confirm: "Accept what the inspection found.",
+  reject: "It shall not be repeated. It stays uncertain and still holds back what overlaps.",
+  waive: "Go on without knowing whether it happened.",
+  retry: "Try it again, as a new attempt.",
+  restore: "Bring back the content before this attempt.",
+};
+
+export const STATE: Readonly<Record<CallState, string>> = {
+  proposed: "proposed",
+  waiting: "waiting for you",
+  running: "running",
+  returned: "done",
+  failed: "failed",
+  stopped: "stopped, may be half done",
+  refused: "refused, did not run",
+  notRun: "did not run",
+  unknown: "outcome unknown",
+};
+
+export const CHECK: Readonly<Record<Check, string>> = {
+  satisfied: "the file now has the intended content",
+  unchanged: "the file is now as it was before",
+  conflict: "the file is now neither as it was before nor as intended",
+  unknown: "it cannot be told how the file is now",
+};
+
+export const SETTLED: Readonly<Record<Settled, string>> = {
+  checked_present: "checked: it is there now",
+  checked_absent: "checked: it is not there now",
+  user_confirmed: "confirmed by you",
+  model_confirmed: "confirmed by the model",
+  waived: "left open, going on without knowing",
+  restored: "restored",
+  superseded: "tried again",
+};
+
+export const CHANGE: Readonly<Record<Change, string>> = {
+  created: "created",
+  modified: "changed",
+  deleted: "deleted",
+  moved: "moved",
+};
+
+export const REASON: Readonly<Record<Reason, string>> = {
+  done: "Done",
+  cancelled: "Stopped",
+  length: "The answer was cut at its greatest length",
+  filtered: "The provider withheld the answer",
+  cut: "The answer broke off",
+  modelFailed: "The model failed",
+  bound: "A bound was reached",
+  cost: "The cost cap was reached",
+  journalBroken: "The journal cannot be written; nothing more is kept",
+  recoveryRequired: "It waits for a decision on an uncertain effect",
+  closed: "The session was closed",
+};
+
+/** How an uncertain or just settled effect stands, in one sentence. */
+export function standing(uncertain: Uncertain): string {
+  if (uncertain.state === "settled") {
+    const how = uncertain.settled === undefined ? "settled" : SETTLED[uncertain.settled];
+    return `After a restart, ${how}.`;
+  }
+  const check = uncertain.check === undefined ? "not inspected yet" : `checked: ${CHECK[uncertain.check]}`;
+  return uncertain.state === "rejected" ? `rejected, not to be repeated; still uncertain; ${check}` : `uncertain; ${check}`;
+}
+
+/** `1 effect is`, `3 effects are`. */
+export function effects(count: number): string {
+  return count === 1 ? "1 effect is" : `${count} effects are`;
+}
