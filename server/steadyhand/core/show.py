@@ -155,9 +155,9 @@ def last_text(ledger: Ledger, turn_id: str) -> str:
 
 def _texts(said: Iterable[Said], turn_id: str) -> Iterable[str]:
     for entry in said:
-        said = entry.record
-        if entry.turn_id == turn_id and isinstance(said, Assistant) and said.text and not said.withdrawn:
-            yield said.text
+        record = entry.record
+        if entry.turn_id == turn_id and isinstance(record, Assistant) and record.text and not record.withdrawn:
+            yield record.text
 
 
 def _merge(changes: dict[str, ChangedFile], change: FileChange) -> None:
