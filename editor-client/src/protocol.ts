@@ -1099,7 +1099,7 @@ export interface DoctorResult {
   readonly model: ModelChoice;
   /** what → one sentence, such as whether locks and syncs hold here */
   readonly journal: Readonly<Record<string, string>>;
-  /** sentences on what is wrong; absent when nothing is */
+  /** sentences on what is to be known; absent when there is nothing */
   readonly notes?: readonly string[];
 }
 
@@ -1300,5 +1300,4 @@ export const notBuilt: readonly string[] = [
   "steadyhand/session/setModel",
   "steadyhand/model/list",
   "steadyhand/checkpoint/rewind",
-  "steadyhand.recovery.endSurvivors",
 ];

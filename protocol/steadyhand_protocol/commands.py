@@ -48,4 +48,4 @@ class DoctorResult:
     paths: Mapping[str, str]  # what for → absolute path
     model: ModelChoice  # as the settings choose it
     journal: Mapping[str, str]  # what → one sentence, such as whether locks and syncs hold here
-    notes: tuple[str, ...] | None = None  # sentences on what is wrong; absent when nothing is
+    notes: tuple[str, ...] | None = None  # sentences on what is to be known; absent when there is nothing

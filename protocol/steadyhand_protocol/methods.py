@@ -119,7 +119,6 @@ COMMANDS: tuple[Command, ...] = (
         "steadyhand.recovery.endSurvivors",
         recovery.EndSurvivorsArguments,
         recovery.EndSurvivorsResult,
-        built=False,
     ),
     Command("steadyhand.ask", commands.AskArguments, commands.AskResult),
     Command("steadyhand.cancel", commands.CancelArguments, turn.CancelResult),

@@ -84,8 +84,7 @@ def test_no_pattern_takes_its_time() -> None:
     assert time.monotonic() - began < match_s_max
 
 
-IGNORE = (
-    r"""
+RULES = r"""
 # a comment
 *.log
 !keep.log
@@ -107,17 +106,14 @@ star\*
 mid/dle/
 a/**/
 """
-    + "blank\\ \ntrailing   \n"
-)
-PATHS = (
-    """
+IGNORE = RULES + "blank\\ \ntrailing   \n"
+NAMES = """
 a.log d/a.log keep.log d/keep.log build/x d/build/x build top d/top docs/a.txt docs/d/a.txt x/docs/a.txt cache
 d/cache/f deep/end deep/x/y/end d/deep/end all/x all/back all/d/back #hash !bang trailing a.x d.x no1 nox
 node_modules/p/i d/node_modules/i f.tar.gz fooXbar foobar fooba star* starX mid/dle/x mid/dle x/mid/dle/x a/b/c a/f
 plain d/e/plain
-""".split()
-    + ["blank ", "blank"]
-)
+"""
+PATHS = [*NAMES.split(), "blank ", "blank"]
 
 
 def ignored_by_git(folder: Path, paths: list[str]) -> set[str]:

@@ -55,6 +55,7 @@ def test_the_list(lives: Lives) -> None:
 
 
 def test_nothing_is_uncertain(lives: Lives) -> None:
+    """wire.md: the lines are answered in words where there is nothing to decide."""
     client = lives.start()
     session_id = client.own("session/create")["sessionId"]
     for line in ("/recovery", "/recovery confirm", "/recovery inspect abcd"):

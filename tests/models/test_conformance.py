@@ -199,6 +199,8 @@ def test_an_answer_that_is_not_streamed(dialect: Dialect) -> None:
             UsagePart(100, 7, 64, 36, 1_000_000),
             Finish("calls"),
         ]
+    marked = b"\xef\xbb\xbf" + body
+    assert read(dialect, pieces(marked, 1)).parts == read(dialect, [body]).parts
     for at in range(4, len(body)):
         assert read(dialect, [body[:at]], cut=True).parts == []
 

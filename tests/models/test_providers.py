@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -172,12 +173,22 @@ def test_every_profile_is_whole(provider: str) -> None:
     assert all(known.output_max < known.window for known in profile.known)
 
 
+def test_the_page_names_every_provider() -> None:
+    """docs/providers.md has a row for each profile, with its variable, address and default model (P1)."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "providers.md").read_text(encoding="utf-8")
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in page.split("\n") if line[:3] == "| `"]
+    assert {row[0]: tuple(row[1:4]) for row in rows} == {
+        profile.provider: (profile.address or "", profile.key_variable or "", profile.model or "")
+        for profile in PROFILES.values()
+    }
+
+
 # --- sentences -----------------------------------------------------------------------------------------------
 
 
 def trouble(status: int, told: Any, name: str = "deepseek-flash", **headers: str) -> ModelTrouble:
     troubles = Troubles(PROFILES["deepseek"], "api.deepseek.com", name, "the environment variable X")
-    troubles.secrets = (KEY,)
+    troubles.secrets = (KEY, "plain-words-as-a-key", "is")
     text = told if isinstance(told, str) else json.dumps(told)
     return troubles.of_status(status, {name.replace("_", "-"): value for name, value in headers.items()}, text.encode())
 
@@ -225,7 +236,7 @@ def test_error_bodies_of_all_shapes() -> None:
 
 def test_keys_in_a_providers_words() -> None:
     """The key, and whatever looks like one, is taken out of what is quoted (E2)."""
-    for secret in (KEY, "sk-proj-" + "a1B2" * 8, "Bearer " + "abcdefgh" * 3):
+    for secret in (KEY, "plain-words-as-a-key", "sk-proj-" + "a1B2" * 8, "Bearer " + "abcdefgh" * 3):
         said = str(trouble(400, {"error": {"message": f"no such key: {secret} here"}}))
         assert secret not in said
         assert "[key]" in said
@@ -297,6 +308,38 @@ async def test_lists_of_models(provider: str) -> None:
     assert all(isinstance(entry, Listed) for entry in listed)
     assert made.window == window
     assert served.asked[0].target.split("?")[0] == ("/models" if dialect == "chat" else "/v1/models")
+
+
+async def test_a_list_before_a_model_is_chosen() -> None:
+    """A provider lists without a chosen model; the windows it tells count for models made before and after (U2)."""
+    told = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b", "max_model_len": 8192}]}
+    async with ScriptedProvider(answering=answering("chat", told)) as served:
+        models = RemoteModels(lambda: ModelSettings("vllm", served.address), dict)
+        before = models.model("vllm", "a")
+        assert models.model("vllm", "a").window is None
+        with anyio.fail_after(patience_s):
+            assert await models.listing("vllm") == (Listed("a", 4096), Listed("b", 8192))
+        assert models.model("vllm", "a") is before
+        assert [models.model("vllm", name).window for name in ("a", "b")] == [4096, 8192]
+        await models.close()
+    assert len(served.asked) == 1
+
+
+async def test_a_window_is_asked_for_once() -> None:
+    """An unknown window is asked for once, a known one never, and a provider that does not tell is no trouble (U2)."""
+    told = {"data": [{"id": "a", "max_model_len": 4096}]}
+    async with ScriptedProvider(answering=answering("chat", told)) as served:
+        models = RemoteModels(lambda: ModelSettings("vllm", served.address), dict)
+        with anyio.fail_after(patience_s):
+            assert [await models.learn_window("vllm", "a") for _ in range(2)] == [4096, 4096]
+            assert [await models.learn_window("vllm", "b") for _ in range(2)] == [None, None]
+            assert await models.learn_window("deepseek", "deepseek") == 1_000_000
+        await models.close()
+    assert len(served.asked) == 2
+    models = RemoteModels(lambda: ModelSettings("vllm", "http://127.0.0.1:1"), dict)
+    with anyio.fail_after(patience_s):
+        assert await models.learn_window("vllm", "a") is None
+    await models.close()
 
 
 @pytest.mark.parametrize("told", ["<html>", "{", "[]", '{"data": 7}', '{"data": ["x"]}', "7"])

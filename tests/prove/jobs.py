@@ -13,25 +13,18 @@ import select
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import attrs
 
-from tests.prove import decisions, faults, flips, kills, power_loss, zombies
+from steadyhand.core.recovery import SettleSetting
+from tests.prove import decisions, faults, flips, generations, interposed, kills, power_loss, zombies
 from tests.prove.lives import STORIES, watched
-from tests.prove.tally import Tally
+from tests.prove.tally import Enough, Tally
 from tests.prove.variants import VARIANTS, Variant
 
 workers_max = 2
 Work = Callable[[Tally], None]
-UNDER_THE_LAYER: dict[str, str] = {
-    "L1": "power loss",
-    "L2": "failing operations",
-    "L3": "SIGKILL",
-    "L4": "interposer",
-    "L6": "flipped, cut and odd journals",
-    "L7": "zombies",
-    "L8": "generations",
-}
 
 
 @attrs.frozen
@@ -95,33 +88,40 @@ def _fork(job: Job) -> tuple[int, int]:
 
 
 def _done(job: Job) -> Tally:
-    tally = Tally()
+    tally = Tally(first_is_enough=job.variant is not None)
     begun = time.monotonic()
     try:
         if job.variant is not None:
             job.variant.apply()
         watched()
         job.work(tally)
+    except Enough:
+        pass
     except BaseException:
         # What breaks so badly that nothing can be judged is caught too; of the product itself it is a failure.
+        tally.first_is_enough = False
         tally.violation("the layer broke off", traceback.format_exc()[-2000:])
     tally.seconds = time.monotonic() - begun
     return tally
 
 
-# The full proof.
+# What the jobs are.
 
 
 def _power(story: str, part: int, parts: int) -> Work:
     return lambda tally: power_loss.lose_power(STORIES[story], tally, "byte", part, parts)
 
 
-def _killed(story: str, part: int, parts: int) -> Work:
-    return lambda tally: power_loss.kill_then_lose_power(STORIES[story], tally, part, parts)
+def _sectors(*stories: str) -> Work:
+    def work(tally: Tally) -> None:
+        for story in stories:
+            power_loss.lose_power(STORIES[story], tally, "sector", 0, 1, product=24)
+
+    return work
 
 
-def _asked(story: str, part: int, parts: int) -> Work:
-    return lambda tally: power_loss.kill_then_lose_power(STORIES[story], tally, part, parts, "ask")
+def _killed(story: str, part: int, parts: int, settle: SettleSetting = "checked") -> Work:
+    return lambda tally: power_loss.kill_then_lose_power(STORIES[story], tally, part, parts, settle)
 
 
 def _decided(part: int, parts: int) -> Work:
@@ -130,3 +130,86 @@ def _decided(part: int, parts: int) -> Work:
 
 def _failed(story: str, part: int, parts: int, each: int = 1) -> Work:
     return lambda tally: faults.fail_everywhere(STORIES[story], tally, part, parts, each)
+
+
+def _flipped(story: str, part: int, parts: int, each: int = 1) -> Work:
+    return lambda tally: flips.flip_every_byte(STORIES[story], tally, part, parts, each)
+
+
+def _cut(part: int, parts: int, each: int = 1) -> Work:
+    return lambda tally: flips.cut_at_every_byte(STORIES["plain"], tally, part, parts, each)
+
+
+def _odd(tally: Tally) -> None:
+    flips.odd_sessions(STORIES["plain"], tally)
+
+
+def _all(*works: Work) -> Work:
+    def work(tally: Tally) -> None:
+        for one in works:
+            one(tally)
+
+    return work
+
+
+SAMPLES: dict[str, Work] = {
+    "L1": _sectors("plain", "again"),
+    "L1 saves": _sectors("saved at the exchange", "saved before the gate"),
+    "L1 stops": _sectors("stopped"),
+    "L1 asks": _sectors("asked"),
+    "L1 killed": _killed("plain", 0, 6),
+    "L1 decisions": _decided(0, 18),
+    "L2": _failed("plain", 0, 1, each=9),
+    "L3": lambda tally: kills.kill_everywhere(tally, 0, 1, each=23),
+    "L6": _all(_flipped("plain", 0, 1, each=41), _cut(0, 1, each=61), _odd),
+    "L7": _all(zombies.stopped_attempts, lambda tally: zombies.stopped_owners(tally, 0, 1, each=23)),
+    "L8": lambda tally: generations.live_and_die(tally, 0, lives=15),
+}
+"""A part of each layer that takes seconds; what a variant is judged by."""
+
+
+def short() -> list[Job]:
+    """A sample of each layer but the interposer, and every variant."""
+    return [Job(name, "", work) for name, work in SAMPLES.items()] + mutants()
+
+
+def mutants() -> list[Job]:
+    """Every variant under its layers."""
+    return [
+        Job(layer, variant.breaks, SAMPLES[layer], variant) for variant in VARIANTS for layer in variant.layers
+    ]
+
+
+def full() -> list[Job]:
+    """All of every layer, and every variant."""
+    jobs = [Job("L1", story, _power(story, part, 2)) for story in STORIES for part in range(2)]
+    jobs += [Job("L1 killed", story, _killed(story, part, 2)) for story in STORIES for part in range(2)]
+    jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 2, "ask"))]
+    jobs += [Job("L1 decisions", "", _decided(part, 2)) for part in range(2)]
+    jobs += [Job("L2", story, _failed(story, part, 2)) for story in ("plain", "no exchange") for part in range(2)]
+    jobs += [Job("L3", "", partial(kills.kill_everywhere, part=part, parts=2)) for part in range(2)]
+    jobs += [Job("L4", "", partial(interposed.kill_the_installed, part=part, parts=2)) for part in range(2)]
+    jobs += [Job("L6", story, _flipped(story, part, 2)) for story in ("plain", "stopped") for part in range(2)]
+    jobs += [Job("L6", "cut and odd", _all(_cut(part, 2), *([] if part else [_odd]))) for part in range(2)]
+    jobs += [Job("L7", "owners", partial(zombies.stopped_owners, part=part, parts=2)) for part in range(2)]
+    jobs += [Job("L7", "attempts, children", _all(zombies.stopped_attempts, zombies.hiding_children))]
+    jobs += [Job("L8", "", partial(generations.live_and_die, seed=seed, lives=150)) for seed in range(2)]
+    return jobs + mutants()
+
+
+def layers(ended: Sequence[Ended]) -> dict[str, Tally]:
+    """What each layer found of the product itself."""
+    found: dict[str, Tally] = {}
+    for one in ended:
+        if one.job.variant is None:
+            found.setdefault(one.job.layer, Tally()).add(one.tally)
+    return found
+
+
+def caught(ended: Sequence[Ended]) -> dict[str, list[str]]:
+    """Variant → the layers that caught it; an empty list: it survived."""
+    found: dict[str, list[str]] = {variant.breaks: [] for variant in VARIANTS}
+    for one in ended:
+        if one.job.variant is not None and one.tally.violations:
+            found[one.job.variant.breaks].append(one.job.layer)
+    return found

@@ -278,6 +278,7 @@ def _saving(verb_of: dict[str, str]) -> Callable[[SimDisk], Awaitable[None]]:
                 if verb == when and f".{name}." in target:
                     del todo[path]
                     content = many(f"theirs{name.partition('.')[0]}").encode()
+                    disk.mark(("saving", path, digest(content)))
                     disk.place(path, content)
                     disk.mark(("theirs", path, digest(content)))
 

@@ -127,9 +127,17 @@ class SimDiskPart(SimDisk):
 def lose_power(story: Story, tally: Tally, torn: Torn, part: int, parts: int, product: int = 600, limit: int | None = None) -> None:
     """Every state of a story."""
     disk = story.told()
+    _ended_in_order(story, disk, tally)
     Prover(story.scene, tally).every_state(
         disk, Truth(), story.name, torn, part=part, parts=parts, product=product, limit=limit
     )
+
+
+def _ended_in_order(story: Story, disk: SimDisk, tally: Tally) -> None:
+    """Where nothing failed each body that was entered has its result, stopped or not [I2]."""
+    ended = {record["attemptId"] for record in read(seen(disk).journal or b"").of("result")}
+    if not truths(disk.log)[-1].ran <= ended:
+        tally.violation("a result is lost though nothing failed", story.name)
 
 
 def kill_then_lose_power(story: Story, tally: Tally, part: int, parts: int, settle: SettleSetting = "checked") -> None:

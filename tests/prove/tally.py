@@ -10,6 +10,10 @@ examples_max = 3
 """Of each kind of violation, with the state that shows it."""
 
 
+class Enough(BaseException):
+    """A variant is caught; more of it would show nothing new."""
+
+
 @attrs.define
 class Tally:
     """`states`: distinct crash states, or runs. `skipped`: why a layer could not run here."""
@@ -20,12 +24,15 @@ class Tally:
     counted: Counter[str] = attrs.field(factory=Counter)
     seconds: float = 0.0
     skipped: str | None = None
+    first_is_enough: bool = False
 
     def violation(self, sentence: str, where: str) -> None:
         self.violations[sentence] += 1
         shown = self.examples.setdefault(sentence, [])
         if len(shown) < examples_max:
             shown.append(where)
+        if self.first_is_enough:
+            raise Enough
 
     def add(self, other: Tally) -> None:
         self.states += other.states

@@ -39,14 +39,14 @@ class Truth:
     ran: set[str] = attrs.field(factory=set)  # attempts whose body was entered
     answered: set[str] = attrs.field(factory=set)  # inspections that were answered
     decided: set[str] = attrs.field(factory=set)  # attempts whose decision was answered
-    asked: set[str] = attrs.field(factory=set)  # attempts whose permission was being asked for
-    theirs: dict[str, str] = attrs.field(factory=dict)  # path → digest of what somebody else saved there
+    saving: dict[str, str] = attrs.field(factory=dict)  # path → digest of what somebody else is saving there
+    theirs: dict[str, str] = attrs.field(factory=dict)  # path → digest of what somebody else saved there, durably
 
     def after(self, marks: Iterable[object]) -> Truth:
         """With these marks more."""
         found = attrs.evolve(
             self, kept=list(self.kept), ran=set(self.ran), answered=set(self.answered), decided=set(self.decided),
-            asked=set(self.asked), theirs=dict(self.theirs),
+            saving=dict(self.saving), theirs=dict(self.theirs),
         )  # fmt: skip
         for mark in marks:
             match mark:
@@ -60,8 +60,8 @@ class Truth:
                     found.answered.add(inspection)
                 case ("decided", str(attempt)):
                     found.decided.add(attempt)
-                case ("asked", str(attempt)):
-                    found.asked.add(attempt)
+                case ("saving", str(path), str(digest)):
+                    found.saving[path] = digest
                 case ("theirs", str(path), str(digest)):
                     found.theirs[path] = digest
         return found
@@ -99,7 +99,10 @@ def read(content: bytes) -> Raw:
     if tail.strip(b"\0"):
         lines.append(_whole(tail))
     for line in lines:
-        found = _line(line) or _line(line[line.rfind(b'{"sum":"') :] if line.rfind(b'{"sum":"') > 0 else b"")
+        found = _line(line)
+        if found is None and (at := line.rfind(b'{"sum":"')) > 0:
+            found = _line(line[at:])
+            raw.damaged += found is not None
         if found is None:
             raw.damaged += 1
             continue
@@ -209,7 +212,7 @@ def _files(scene: Scene, truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
     for path in {*possible, *scene.first} - scene.opaque:
         content = seen.work.get(path)
         now = None if content is None else digest(content)
-        if now in possible.get(path, {None}) or now == truth.theirs.get(path, ""):
+        if now in possible.get(path, {None}) or now == truth.saving.get(path, ""):
             continue
         found.append("a file is not what the journal says, or was changed without a durable start")
     temporaries = _temporaries(raw)
@@ -259,7 +262,10 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
     found = []
     stood: dict[str, set[str]] = {}
     inspections: set[str] = set()
+    void = _void(raw)
     for record in raw.records:
+        if record["seq"] in void:
+            continue
         kind, attempt = record["kind"], str(record.get("attemptId"))
         before = stood.setdefault(attempt, set())
         if kind in ("result", "started", "intent") and kind in before and raw.damaged == 0:
@@ -281,6 +287,16 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
     started = {record["attemptId"] for record in raw.of("started")}
     if truth.created and not truth.ran <= started:
         found.append("a body ran without a durable start")
+    return found
+
+
+def _void(raw: Raw) -> set[int]:
+    """Results and settlements that their writer never acknowledged, as a later record says: they do not count (J6)."""
+    found: set[int] = set()
+    for damage in raw.of("damage"):
+        if damage.get("unacknowledged") is not None:
+            doubted = range(damage["unacknowledged"], damage["seq"])
+            found |= {r["seq"] for r in raw.records if r["seq"] in doubted and r["kind"] in ("result", "settlement")}
     return found
 
 

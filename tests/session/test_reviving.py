@@ -154,7 +154,7 @@ async def test_one_that_vanishes_fails_alone(place: Place) -> None:
 
 
 async def test_an_opening_is_not_broken_off(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A8, J11: the 10 s are for the lock alone: an opening that began in time ends; no lock is kept without a session."""
+    """A8, J11: the 10 s are for the lock alone: an opening that began in time ends; no lock is kept for nothing."""
     async with rig(place) as house:
         session_id = await leave_open(house)
     monkeypatch.setattr(reviving, "free_s_max", 0.3)

@@ -98,6 +98,7 @@ def test_the_last_line_is_longer_than_what_is_read_of_it(shelf: Shelf) -> None:
 
 
 def test_a_journal_that_is_gone(shelf: Shelf) -> None:
+    """A8: a summary without its journal is of nothing."""
     shelf.write()
     (shelf.path / "journal.jsonl").unlink()
     assert shelf.read() is None

@@ -47,7 +47,6 @@ async def run(yard: Yard, command: str, **fields: object) -> Done:
         ({"command": "true", "timeoutMs": 0}, "timeoutMs"),
         ({"command": "true", "timeoutMs": timeout_ms_max + 1}, "timeoutMs"),
         ({"command": "true", "timeoutMs": "5"}, "timeoutMs"),
-        ({"command": "true", "background": True}, "not built yet"),
         ({"command": "true", "cwd": "missing"}, "cwd"),
         ({"command": "true", "cwd": "file"}, "cwd"),
         ({"command": "true", "shell": "zsh"}, "shell"),

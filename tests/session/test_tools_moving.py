@@ -17,9 +17,10 @@ import anyio
 import attrs
 import pytest
 
+from steadyhand.adapters import renames
 from steadyhand.adapters.disk import system_disk
 from steadyhand.core.identity import sha256
-from steadyhand.core.postcondition import check_whole
+from steadyhand.core.postcondition import check_whole, intended_changes
 from steadyhand.core.record import Check, Evidence, PathFinding
 from steadyhand.ports import Disk, Folder, OpenDocument
 from steadyhand.tools.catalogue import intended_content
@@ -165,7 +166,8 @@ def settled(deed: Deed, yard: Yard, outcome: Done | OSError | None, evidence: tu
     elif stands == deed.before:
         assert found == "unchanged"
     else:
-        assert deed.copies and stands == both, stands
+        assert deed.copies
+        assert stands == both
         assert found == "conflict"
         assert [(one.path, one.check) for one in findings] == [(FROM, "unchanged"), (TO, "satisfied")]
         assert [one.reason for one in findings] == ["it is there as before", "it has the intended content"]
@@ -400,7 +402,7 @@ def test_two_saves_around_the_rename_are_both_kept(tmp_path: Path, name: str, ve
 
 
 def test_a_save_after_the_move_over_leaves_both_and_says_so(tmp_path: Path) -> None:
-    """W3, W9: the new path has the content already; what was saved under the old one stays there, and both are named."""
+    """W3, W9: the new path has the content; what was saved under the old one stays there, and both are named."""
     deed = DEEDS["move over"]
     _, yard = next(yards(tmp_path, deed))
     outcome, evidence = carry_out(deed, yard, between(deed, _slipping("rename_new", yard, FROM, [THEIRS])))
@@ -489,7 +491,17 @@ def test_unsaved_changes_that_come_up_stop_it(tmp_path: Path, deed: Deed) -> Non
         (
             "move over",
             [
-                *("create", "write", "give_attributes", "sync", "exchange", "unlink", "sync_folder"),
+                *(
+                    "sync_folder",
+                    "sync_folder",
+                    "create",
+                    "write",
+                    "give_attributes",
+                    "sync",
+                    "exchange",
+                    "unlink",
+                    "sync_folder",
+                ),
                 *("rename_new", "unlink", "sync_folder"),
             ],
         ),
@@ -539,3 +551,30 @@ def test_a_move_of_the_same_content_is_still_told_apart(tmp_path: Path) -> None:
     assert [one.check for one in findings] == ["unchanged", "unchanged"]
     outcome, evidence = carry_out(deed, yard)
     assert settled(deed, yard, outcome, evidence) == "satisfied"
+
+
+@every_deed
+def test_what_a_satisfied_check_proves(tmp_path: Path, deed: Deed) -> None:
+    """W6, G6: after an error whose deed is there, the changes told are those of the evidence."""
+    _, yard = next(yards(tmp_path, deed))
+    evidence = gathered(planned(deed.tool, yard.ground(), **deed.fields))
+    outcome, _ = carry_out(deed, yard)
+    assert isinstance(outcome, Done)
+    assert intended_changes(evidence) == outcome.files
+
+
+@every_deed
+def test_without_the_renames_of_linux_it_is_done_all_the_same(
+    tmp_path: Path, deed: Deed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W9: by a hard link and its removal where there is no exclusive rename, by a plain one where names are not
+    exchanged; a crash there too leaves each path old or new."""
+    monkeypatch.setattr(renames, "_renameat2", lambda: None)
+    for number, yard in yards(tmp_path, deed):
+        crashed: list[int] = []
+        outcome, evidence = carry_out(deed, yard, between(deed, _crashing(number, crashed)))
+        settled(deed, yard, outcome, evidence)
+        if not crashed:
+            assert isinstance(outcome, Done)
+            assert outcome.outcome == "returned"
+            break

@@ -271,7 +271,7 @@ async def test_a_full_reply_is_cut_at_its_bound(yard: Yard) -> None:
 async def test_names_of_any_bytes_come_out_in_one_line(yard: Yard) -> None:
     """G1: a line end or bytes that are no UTF-8 in a name break neither the reply nor its encoding."""
     for name in (b"a\nb", b"caf\xe9"):
-        Path(os.fsdecode(os.fsencode(yard.root) + b"/" + name)).write_bytes(b"x\n")
+        yard.write(os.fsdecode(name), b"x\n")
     for tool, fields in ((LIST, {}), (FIND, {"pattern": "*"})):
         assert lines(await reply(tool, yard, **fields)) == ["a\\nb", "caf\\xe9"]
     assert lines(await reply(SEARCH, yard, pattern="x")) == ["a\\nb:1: x", "caf\\xe9:1: x"]

@@ -173,7 +173,8 @@ class FakeProcesses:
     async def end(self, survivor: Survivor) -> bool:
         self.ended.append(survivor)
         for mark, found in self.survivors_of.items():
-            self.survivors_of[mark] = [one for one in found or () if one != survivor]
+            if found is not None and survivor.pid not in self.immortal:
+                self.survivors_of[mark] = [one for one in found if one != survivor]
         return survivor.pid not in self.immortal
 
     async def play(self, script: Script, run: Run, output: Callable[[bytes], None]) -> None:

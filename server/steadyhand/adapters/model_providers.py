@@ -7,6 +7,7 @@ library imported, before the first request.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,6 +23,7 @@ from steadyhand.core.profiles import PROFILES, Profile
 list_s_max = 20.0
 list_bytes_max = 8 * 1024 * 1024
 models_listed_max = 1000
+UNCHOSEN = "unchosen"  # stands for a model where only its provider is asked
 
 
 @attrs.frozen
@@ -57,6 +59,8 @@ class RemoteModels:
         self._secret = secret
         self._client = HttpClient()
         self._made: dict[tuple[str, str], RemoteModel] = {}
+        self._windows: dict[tuple[str, str], int] = {}  # (provider, the model's name there) → what its list told
+        self._looked_for: set[tuple[str, str]] = set()
         self._made_for: ModelSettings | None = None
 
     def model(self, provider: str, name: str) -> RemoteModel:
@@ -65,11 +69,35 @@ class RemoteModels:
         settings = self._settings()
         if settings != self._made_for:
             self._made.clear()
+            self._windows.clear()
+            self._looked_for.clear()
             self._made_for = settings
         made = self._made.get((provider, name))
         if made is None:
             made = self._made[(provider, name)] = RemoteModel(self._access(settings, provider, name), self._client)
+            told = self._windows.get((provider, made.access.name))
+            made.window = told or made.window
         return made
+
+    async def listing(self, provider: str) -> tuple[Listed, ...]:
+        """What a provider offers; no model has to be chosen for that. ModelTrouble where it does not answer."""
+        chosen = PROFILES[provider].model if provider in PROFILES else None
+        listed = await list_models(self.model(provider, chosen or UNCHOSEN))
+        self._windows.update({(provider, entry.name): entry.window for entry in listed if entry.window})
+        for (owner, _), made in self._made.items():
+            told = self._windows.get((owner, made.access.name))
+            made.window = told or made.window
+        return listed
+
+    async def learn_window(self, provider: str, name: str) -> int | None:
+        """The window of a model, asked for once where it is not known; None where nobody tells. ModelTrouble for
+        settings only: a provider that does not list its models is no trouble."""
+        made = self.model(provider, name)
+        if made.window is None and made.profile.window_members and (provider, name) not in self._looked_for:
+            self._looked_for.add((provider, name))
+            with contextlib.suppress(ModelTrouble):
+                await list_models(made)
+        return made.window
 
     async def close(self) -> None:
         await self._client.close()

@@ -63,8 +63,8 @@ def exchange(folder: int, first: str, second: str) -> bool:
 
 
 def rename_new(folder: int, old: str, new: str, other: int | None = None) -> None:
-    """Rename inside the folder, or into the folder `other`; FileExistsError if `new` is there, in the same step wherever
-    possible."""
+    """Rename inside the folder, or into the folder `other`; FileExistsError if `new` is there, in the same step
+    wherever possible."""
     if renamed(folder, old, new, rename_noreplace_flag, other):
         return
     goal = folder if other is None else other

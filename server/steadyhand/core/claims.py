@@ -15,13 +15,13 @@ sentence_chars_max = 2_000
 """What is longer is no sentence, and says nothing."""
 
 _VERBS = (
-    "wrote|written|rewrote|rewritten|overwrote|overwritten|created|updated|saved|changed|edited|added|modified|generated"
-    "|deleted|removed|renamed|moved|replaced"
+    "wrote|written|rewrote|rewritten|overwrote|overwritten|created|updated|saved|changed|edited|added|modified"
+    "|generated|deleted|removed|renamed|moved|replaced"
 )
 _KNOWN = (
     "bat c cc cfg cmake conf cpp cs css csv cxx dart diff ex exs go gradle h hpp hs html htm ini ipynb java jl js json"
-    " jsonc jsx kt kts less lock log lua m md mdx mjs cjs mk mm php pl po proto ps1 py pyi r rb rs rst sass scala scss sh"
-    " sql svelte svg swift tex tf toml ts tsx txt vue xml yaml yml zig"
+    " jsonc jsx kt kts less lock log lua m md mdx mjs cjs mk mm php pl po proto ps1 py pyi r rb rs rst sass scala scss"
+    " sh sql svelte svg swift tex tf toml ts tsx txt vue xml yaml yml zig"
 )
 _EXTENSIONS = frozenset(_KNOWN.split())
 """Of a bare name: `os.path` and `1.2.3` are no files."""

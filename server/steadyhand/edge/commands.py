@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Awaitable, Callable
 
 import anyio
 
-from steadyhand import __version__
 from steadyhand.core.plain import plain
 from steadyhand.core.show import last_text
 from steadyhand.core.views import TurnEnded
 from steadyhand.edge.server import Server
 from steadyhand.session import prompts
+from steadyhand.session.diagnosis import diagnose
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
 from steadyhand_protocol.commands import AskArguments, CancelArguments
@@ -57,15 +56,7 @@ class Commands:
         return {"cancelled": await prompts.cancel(owner, None)}
 
     async def doctor(self, _: None) -> object:
-        house = await self._house()
-        world = house.world
-        return {
-            "version": __version__,
-            "python": platform.python_version(),
-            "paths": {"state": world.state_directory},
-            "model": plain(world.settings.model),
-            "journal": await house.diagnose(),
-        }
+        return plain(await diagnose(await self._house()))
 
     async def _session(self, house: House, session_id: str | None) -> Owner:
         session_id = session_id or self._last

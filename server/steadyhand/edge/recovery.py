@@ -22,8 +22,9 @@ from steadyhand.edge.server import Server
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Resolved, Wanted, refuse_beforehand, resolve
+from steadyhand.session.surviving import end_survivors
 from steadyhand.session.uris import path_of
-from steadyhand_protocol.recovery import RecoveryArguments, RecoveryListArguments, ResolveParams
+from steadyhand_protocol.recovery import EndSurvivorsArguments, RecoveryArguments, RecoveryListArguments, ResolveParams
 
 LABELS: dict[Action, str] = {
     "confirm": "Confirm",
@@ -45,6 +46,7 @@ class Recovery:
         self._house = house
         server.on("steadyhand/recovery/resolve", self.resolve)
         server.on_command("steadyhand.recovery.list", self.listed)
+        server.on_command("steadyhand.recovery.endSurvivors", self.end_survivors)
         for action in COMMANDS:
             server.on_command(f"steadyhand.recovery.{action}", partial(self.command, action))
 
@@ -66,6 +68,10 @@ class Recovery:
             "uncertain": [plain(call) for snapshot in snapshots for call in snapshot.calls],
             "settled": [plain(call) for snapshot in snapshots for call in snapshot.settled],
         }
+
+    async def end_survivors(self, given: EndSurvivorsArguments) -> object:
+        owner = await (await self._house()).owner(given.session_id)
+        return plain(await end_survivors(owner, given.attempt_id, given.inspection_id))
 
     async def command(self, action: Action, given: RecoveryArguments) -> object:
         wanted = Wanted(given.attempt_id, action, given.runtime_epoch, given.revision, given.inspection_id)

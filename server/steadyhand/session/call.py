@@ -51,6 +51,7 @@ from steadyhand.core.words import (
 from steadyhand.journal.log import JournalBroken, TooLong
 from steadyhand.session.checking import look, recover
 from steadyhand.session.holding import clear_way
+from steadyhand.session.jobs import CallJobs
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.session.person import TurnPerson
 from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
@@ -340,6 +341,7 @@ def _running(
     return Running(
         admitted.attempt_id, admitted.key, owner.session_id, evidence,
         lambda: turn is not None and turn.stopping is not None, TurnPerson(owner, admitted.call.turn_id),
+        CallJobs(owner, admitted.attempt_id, admitted.call.call_id),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from steadyhand.journal.log import JournalBroken, load
 from steadyhand.ports import Folder
 from steadyhand.session import shelf
 from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, take
+from steadyhand.session.jobs import end_jobs, look_for_left
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
 from steadyhand.session.prompts import start_next
@@ -107,7 +108,7 @@ class House:
                 raise Refused("unknownSession", "There is no such session.")
             return
         owner.closing = True  # what is queued stays queued
-        await self._end_turn(owner)
+        await self._end_work(owner)
         owner.kept_open = False
         owner.closing = False
         if not owner.ledger.uncertain():  # else it stays held, so that it still holds back what overlaps (row B1)
@@ -125,7 +126,7 @@ class House:
                 {"uncertain": plain(uncertain)},
             )  # fmt: skip
         owner.closing = True
-        await self._end_turn(owner)
+        await self._end_work(owner)
         assert owner.held is not None, "require_owned says so"
         try:
             await self.world.in_thread(remove_session, self.world, owner.held, session_id)
@@ -159,6 +160,9 @@ class House:
             if owner is None or _is_free(owner) or (anew and self._worth_reopening(owner)):
                 owner = await self._open(session_id, owner)
                 owner.kept_open = kept_open
+                if kept_open:  # else whoever looks at many tells of all in one
+                    for left in owner.left_jobs:
+                        owner.say("warning", left)
             owner.kept_open = owner.kept_open or kept_open
             return owner
 
@@ -176,6 +180,7 @@ class House:
             raise Refused("unknownSession", "There is no such session.")
         if before is not None:
             self._doubt_tail(before)
+            await end_jobs(before)
             await before.let_go()
         folder = self.world.disk.open_folder(path)
         held: Held | None = None
@@ -215,6 +220,8 @@ class House:
         if keeps is None:
             self.world.disk.close(folder)
         self._admit(owner)
+        if keeps is not None:
+            await look_for_left(owner)
         self._tell_opening(owner, opened)
         await owner.keep_summary()
         if opened.read_only is not None and opened.read_only.reason == "owned":
@@ -330,13 +337,14 @@ class House:
 
     async def _close(self, owner: Owner) -> None:
         owner.closing = True
-        await self._end_turn(owner)
+        await self._end_work(owner)
         if self.owners.get(owner.session_id) is owner:
             del self.owners[owner.session_id]
         self._doubt_tail(owner)
         await owner.let_go()
 
-    async def _end_turn(self, owner: Owner) -> None:
+    async def _end_work(self, owner: Owner) -> None:
+        """End its turn, and then what its turns left running in the background."""
         turn = owner.turn
         if turn is not None:
             turn.stopping = turn.stopping or "closed"
@@ -346,6 +354,7 @@ class House:
         with anyio.move_on_after(close_s_max):
             for turn_id in list(owner.side_turns):
                 await owner.wait_ended(turn_id)
+        await end_jobs(owner)
 
     def _admit(self, owner: Owner) -> None:
         self.owners[owner.session_id] = owner

@@ -33,6 +33,7 @@ from steadyhand.core.views import (
 from steadyhand.journal.log import Journal, JournalBroken, TooLong
 from steadyhand.session.events import EventRing
 from steadyhand.session.folder import Held
+from steadyhand.session.job import RunningJob
 from steadyhand.session.opening import show as take_unkept
 from steadyhand.session.summary import summary_of, write_summary
 from steadyhand.session.world import World
@@ -83,6 +84,10 @@ class Owner:
         self.damaged = damaged
         self.turn: RunningTurn | None = None
         self.side_turns: set[str] = set()  # slash commands; they need no lease
+        self.jobs: dict[str, RunningJob] = {}
+        """Background commands that this process started; they end with the session (row E5)."""
+        self.left_jobs: tuple[str, ...] = ()
+        """What was found at opening of those a crash left behind, a sentence each."""
         self.resumed = False
         self.resolving = 0
         self.closing = False

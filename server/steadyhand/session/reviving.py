@@ -44,7 +44,7 @@ async def revive(house: House, folders: Sequence[str]) -> None:
     async with anyio.create_task_group() as tasks:
         for session_id in found:
             tasks.start_soon(take, session_id)
-    _tell(house, [owner.snapshot() for owner in opened])
+    _tell(house, [owner.snapshot() for owner in opened], [left for owner in opened for left in owner.left_jobs])
     for owner in opened:
         await house.let_go_if_done(owner)
 
@@ -83,8 +83,8 @@ async def _open_when_free(house: House, session_id: str) -> Owner | None:
         return None
 
 
-def _tell(house: House, snapshots: Sequence[Snapshot]) -> None:
-    """One notification in all, of what is uncertain and of what a check has settled."""
+def _tell(house: House, snapshots: Sequence[Snapshot], left: Sequence[str]) -> None:
+    """One notification in all: of what is uncertain, of what a check has settled, of background commands left behind."""
     uncertain = [call.title for snapshot in snapshots for call in snapshot.calls]
     settled = [call.title for snapshot in snapshots for call in snapshot.settled]
     sentences: list[str] = []
@@ -95,9 +95,10 @@ def _tell(house: House, snapshots: Sequence[Snapshot]) -> None:
         effects = "1 interrupted effect was" if len(settled) == 1 else f"{len(settled)} interrupted effects were"
         sentences.append(f"{effects} checked and settled after a restart: {_named(settled)}.")
     if sentences:
-        ways = "Look at the marked files, or say /recovery in the chat."
-        text = " ".join((*sentences, ways))
-        house.world.editor.tell(MessageTold("warning" if uncertain else "info", text))
+        sentences.append("Look at the marked files, or say /recovery in the chat.")
+    sentences += left
+    if sentences:
+        house.world.editor.tell(MessageTold("warning" if uncertain or left else "info", " ".join(sentences)))
 
 
 def _named(titles: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import Evidence
 from steadyhand.core.text_edit import FileText, decode
 from steadyhand.tools.ask_user import AskUser
+from steadyhand.tools.command_output import CommandOutput
 from steadyhand.tools.content import Contents
 from steadyhand.tools.delete_file import DeleteFile
 from steadyhand.tools.diagnostics import Diagnostics
@@ -23,6 +24,7 @@ from steadyhand.tools.move_file import MoveFile
 from steadyhand.tools.read_file import ReadFile
 from steadyhand.tools.run_command import RunCommand
 from steadyhand.tools.search_text import SearchText
+from steadyhand.tools.stop_command import StopCommand
 from steadyhand.tools.todo import Todo
 from steadyhand.tools.tool import Ground, Refusal, Tool, checkpoint_bytes_max
 from steadyhand.tools.write_file import WriteFile
@@ -30,6 +32,7 @@ from steadyhand.tools.write_file import WriteFile
 _edit_file, _write_file = EditFile(), WriteFile()
 TOOLS: tuple[Tool, ...] = (
     AskUser(),
+    CommandOutput(),
     DeleteFile(),
     Diagnostics(),
     _edit_file,
@@ -39,6 +42,7 @@ TOOLS: tuple[Tool, ...] = (
     ReadFile(),
     RunCommand(),
     SearchText(),
+    StopCommand(),
     Todo(),
     _write_file,
 )

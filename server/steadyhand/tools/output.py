@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import re
 
-import attrs
-
 from steadyhand.ports import Disk
 from steadyhand.tools.content import Contents, Stream, output_bytes_max
-from steadyhand.tools.tool import reply_bytes_max
+from steadyhand.tools.tool import Shown, reply_bytes_max
 
 notes_bytes_max = 4000
 """Room in the reply for what is said beside the output."""
@@ -23,17 +21,6 @@ shown_bytes_max = reply_bytes_max - notes_bytes_max
 half_bytes_max = shown_bytes_max // 2
 
 _hidden = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
-@attrs.frozen
-class Shown:
-    """The output as the model gets it. `note`: what became of the rest; empty if there is none."""
-
-    text: str
-    bytes: int  # of the whole output
-    cut: bool
-    digest: str | None = None  # of what is kept in `outputs/`
-    note: str = ""
 
 
 class Output:
@@ -63,8 +50,7 @@ class Output:
         if self._stream is None and len(whole.encode("utf-8")) <= shown_bytes_max:
             return Shown(whole.removesuffix("\n") or "(no output)", self._bytes, cut=False)
         stream = self._stream or self._spill()
-        head = _first_bytes(visible(whole_characters(bytes(self._begun[:half_bytes_max]))))
-        tail = _last_bytes(visible(_from_a_character(self._tail)))
+        text = both_ends(bytes(self._begun[:half_bytes_max]), self._tail)
         kept = stream.finish()
         if kept is None:
             note, digest = f"the whole could not be kept: {stream.trouble}", None
@@ -72,14 +58,19 @@ class Output:
             note, digest = "the whole is kept with the session", kept.digest
         else:
             note, digest = f"its first {output_bytes_max} bytes are kept with the session", kept.digest
-        text = f"{head}\n[… the middle of the output is left out here …]\n{tail}".removesuffix("\n")
-        return Shown(text, self._bytes, True, digest, f"{self._bytes} bytes of output; {note}")
+        return Shown(text.removesuffix("\n"), self._bytes, True, digest, f"{self._bytes} bytes of output; {note}")
 
     def _spill(self) -> Stream:
         self._stream = self._contents.stream(self._attempt_id)
         self._stream.write(bytes(self._begun))
         del self._begun[half_bytes_max:]
         return self._stream
+
+
+def both_ends(begun: bytes, tail: bytes) -> str:
+    """The beginning and the end of an output as text; each at most `half_bytes_max`."""
+    head = _first_bytes(visible(whole_characters(begun)))
+    return f"{head}\n[… the middle of the output is left out here …]\n{_last_bytes(visible(_from_a_character(tail)))}"
 
 
 def visible(output: bytes) -> str:

@@ -1,10 +1,11 @@
-"""`run_command {command, cwd?, timeoutMs?}`: one shell command, run to its end (rows B2, C6, E1, E5, J12).
+"""`run_command {command, cwd?, timeoutMs?, background?}`: one shell command, run to its end (rows B2, C6, E1, E5, J12).
 
 It may do anything, so it is opaque and touches everything; only what `core.reading_commands` knows, whose paths stay in
 the workspace, is a reading. What its process left running is ended and named; that it ended is its result, whatever its
 exit code. A timeout or a cancel is `stopped`, and `unknown` where something of it could not be ended (but a reading
 leaves no doubt: it is `stopped`). A cancel is not raised out of `run`: what it ended is a fact, and is returned; the
-cancel is delivered at the caller's next checkpoint.
+cancel is delivered at the caller's next checkpoint. In the background it has returned once it is spawned: what runs on
+is a job of the session, and never a reading.
 
 Both outputs are one stream. Its beginning and end go to the model; what does not fit goes to `outputs/` as it comes,
 so that memory stays bounded (case 65).
@@ -29,10 +30,10 @@ from steadyhand.core.scope import EVERYTHING, NOTHING
 from steadyhand.ports import Finished
 from steadyhand.tools.arguments import Fields, Unfit
 from steadyhand.tools.change import title_chars_max
-from steadyhand.tools.output import Output, Shown
+from steadyhand.tools.output import Output
 from steadyhand.tools.place import Located, display, locate, one_line
 from steadyhand.tools.reads_only import only_reads
-from steadyhand.tools.tool import Done, Gathered, Ground, Preview, Refusal, Running
+from steadyhand.tools.tool import Done, Gathered, Ground, Preview, Refusal, Running, Shown
 
 timeout_ms_default = 120_000
 timeout_ms_max = 600_000
@@ -52,7 +53,8 @@ class RunCommand:
         name,
         "Run one shell command in the workspace and wait for its end. Its standard and error output come back as one"
         " text, the exit code after it. It has no input. What it leaves running is ended with it. Long output is cut in"
-        " the middle.",
+        " the middle. With `background` it returns at once with a job id for command_output and stop_command; the job is"
+        " ended with the session.",
         canonical_json(
             {
                 "type": "object",
@@ -63,8 +65,10 @@ class RunCommand:
                         "type": "integer",
                         "minimum": 1,
                         "maximum": timeout_ms_max,
-                        "description": f"It is ended after so many milliseconds; {timeout_ms_default} if left out.",
+                        "description": f"It is ended after so many milliseconds; {timeout_ms_default} if left out, and"
+                        " in the background no limit.",
                     },
+                    "background": {"type": "boolean", "description": "For what runs long, such as a server."},
                 },
                 "required": ["command"],
                 "additionalProperties": False,
@@ -77,9 +81,8 @@ class RunCommand:
             fields = Fields(self.name, arguments.value, ("command", "cwd", "timeoutMs", "background"))
             command = fields.text("command")
             cwd = fields.optional_text("cwd")
-            timeout_ms = fields.optional_whole("timeoutMs", 1, timeout_ms_max) or timeout_ms_default
-            if fields.optional_yes("background"):
-                raise Unfit("run_command: the field `background` is not built yet; run it in the foreground.")
+            background = fields.optional_yes("background")
+            timeout_ms = fields.optional_whole("timeoutMs", 1, timeout_ms_max)
             if not command.strip() or "\0" in command:
                 raise Unfit("run_command: the field `command` is empty or holds a NUL character.")
             if len(command.encode("utf-8")) > command_bytes_max:
@@ -93,7 +96,10 @@ class RunCommand:
             return Refusal("bad_arguments", f"run_command: `cwd`: there is no folder {one_line(located.asked)}.")
         if located.in_state_directory:
             return Refusal("policy", "The state directory belongs to Steadyhand itself; no command runs in it.")
-        return PlannedCommand(ground, command, located, timeout_ms, only_reads(ground, command, located))
+        if background:
+            return PlannedCommand(ground, command, located, timeout_ms, reading=False, background=True)
+        reading = only_reads(ground, command, located)
+        return PlannedCommand(ground, command, located, timeout_ms or timeout_ms_default, reading)
 
 
 @attrs.frozen
@@ -103,8 +109,9 @@ class PlannedCommand:
     ground: Ground
     text: str
     folder: Located
-    timeout_ms: int
+    timeout_ms: int | None  # None: no limit, in the background
     reading: bool
+    background: bool = False
 
     protected: ClassVar[tuple[str, ...]] = ()
 
@@ -131,7 +138,10 @@ class PlannedCommand:
 
     def preview(self) -> Preview | Refusal:
         where = display(self.ground.root, self.folder.resolved)
-        return Preview(f"Runs in {one_line(where)}, at most {self.timeout_ms} ms:\n{self.text}")
+        limit = "" if self.timeout_ms is None else f", at most {self.timeout_ms} ms"
+        if self.background:
+            limit += ", in the background until it ends, is stopped, or the session is closed"
+        return Preview(f"Runs in {one_line(where)}{limit}:\n{self.text}")
 
     def gather(self, attempt_id: str, preview: Preview | None) -> Gathered | Refusal:
         located = locate(self.ground, self.folder.asked)
@@ -140,6 +150,8 @@ class PlannedCommand:
         return Gathered()
 
     async def run(self, running: Running) -> Done:
+        if self.timeout_ms is None or self.background:
+            return await self._in_background(running)
         output = Output(self.ground.disk, self.ground.session_folder, running.attempt_id)
         ends: list[Finished] = []
         trouble: Exception | None = None
@@ -166,6 +178,17 @@ class PlannedCommand:
             return _not_spawned(trouble)
         return self._done(ends[0], shown, trouble, cancelled)
 
+    async def _in_background(self, running: Running) -> Done:
+        """The start is all there is to this call; it is not cancelled half-way."""
+        limit_s = None if self.timeout_ms is None else self.timeout_ms / 1000
+        environment = self._environment(running)
+        try:
+            job = await running.jobs.start(self.text, self.folder.resolved, environment, self.title, limit_s)
+        except OSError as error:
+            return _not_spawned(error)
+        text = f"It runs in the background as job {job.job_id} (process {job.pid}). command_output reads what it writes."
+        return Done("returned", text)
+
     def _environment(self, running: Running) -> dict[str, str]:
         own = {
             attempt_mark_name: running.attempt_id,
@@ -175,7 +198,7 @@ class PlannedCommand:
         return {**self.ground.environment(own), **(READING_ENVIRONMENT if self.reading else {})}
 
     def _done(self, end: Finished, shown: Shown, trouble: Exception | None, cancelled: bool) -> Done:
-        notes = list(_notes(end, shown))
+        notes = list(notes_of(end, shown))
         reason: str | None = None
         if end.timed_out:
             reason = "timeout"
@@ -208,7 +231,8 @@ def _not_spawned(trouble: Exception | None) -> Done:
     return Done("failed", f"The command could not be started: {why or trouble}. Nothing ran.", "not_started")
 
 
-def _notes(end: Finished, shown: Shown) -> Iterator[str]:
+def notes_of(end: Finished, shown: Shown) -> Iterator[str]:
+    """What is said after an output: what became of it, and how the command ended."""
     if shown.note:
         yield shown.note
     if end.exit_code is not None:

@@ -56,7 +56,7 @@ def see(ground: Ground, expected: Located) -> Standing | Refusal:
     return found or Refusal("changed", f"{shown} changed while it was looked at.")
 
 
-def keep(ground: Ground, standing: Standing, attempt_id: str) -> str | None | Refusal:
+def keep(ground: Ground, standing: Standing, attempt_id: str) -> str | Refusal | None:
     """The digest under which its content was kept, durably; None where there is none or it is too large (row W8)."""
     if standing.content is None:
         return None
@@ -76,7 +76,7 @@ def not_kept(standing: Standing, shown: str) -> tuple[str, ...]:
 
 
 def write_protected(ground: Ground, standing: Standing, shown: str) -> Refusal | None:
-    """A file that its own mode protects is neither removed nor replaced, although its folder would allow it (case 58)."""
+    """A file that its own mode protects is neither removed nor replaced, though its folder allows it (case 58)."""
     if standing.look is None or standing.look.kind != "file":
         return None
     with entered(ground, standing.located.folders) as folder:

@@ -13,6 +13,7 @@ Deliberately absent: tools that write records or know sessions. The person is re
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
@@ -20,9 +21,9 @@ import attrs
 
 from steadyhand.core.identity import Arguments
 from steadyhand.core.model import ToolOffer
-from steadyhand.core.record import Check, EffectClass, Evidence, FileChange, Scope
+from steadyhand.core.record import Check, EffectClass, Evidence, FileChange, JobEnd, Scope
 from steadyhand.core.views import PlanItem
-from steadyhand.ports import Disk, OpenDocument, Processes
+from steadyhand.ports import Disk, Finished, OpenDocument, Processes
 
 reply_bytes_max = 30_000
 """What of a reply goes to the model; the whole goes to `outputs/`."""
@@ -119,6 +120,72 @@ class Nobody:
 
 
 @attrs.frozen
+class Shown:
+    """The output of a command as the model gets it. `note`: what became of the rest; empty if there is none."""
+
+    text: str
+    bytes: int  # of the whole output
+    cut: bool
+    digest: str | None = None  # of what is kept in `outputs/`
+    note: str = ""
+
+
+@attrs.frozen
+class StartedJob:
+    job_id: str
+    pid: int
+
+
+@attrs.frozen
+class JobLook:
+    """A background command as it stands.
+
+    `runs`, `ended`: a job of this process, with what it wrote since the last look; `left`: an earlier process started
+    it and it still runs, unheard; `over`: an earlier one did, and it is over; `untold`: that cannot be told here."""
+
+    title: str
+    state: Literal["runs", "ended", "left", "over", "untold"]
+    news: Shown | None = None
+    finished: Finished | None = None
+    exit_code: int | None = None
+    reason: JobEnd | None = None
+    processes: tuple[str, ...] = ()  # "pid command" of each that still runs
+
+
+class Jobs(Protocol):
+    """The background commands of the session."""
+
+    async def start(
+        self, command: str, cwd: str, environment: Mapping[str, str], title: str, timeout_s: float | None
+    ) -> StartedJob:
+        """Start one and record it; OSError if it cannot be started. Not cancelled half-way."""
+        ...
+
+    async def look(self, job_id: str, wait_s: float) -> JobLook | None:
+        """Look at it when it has ended, `wait_s` from now at the latest; None: there is no such job."""
+        ...
+
+    async def stop(self, job_id: str) -> JobLook | None:
+        """End it and what it started, and look at it. Not cancelled half-way."""
+        ...
+
+
+class NoJobs:
+    """The jobs of a call that is carried out without a session."""
+
+    async def start(
+        self, command: str, cwd: str, environment: Mapping[str, str], title: str, timeout_s: float | None
+    ) -> StartedJob:
+        raise OSError(errno.ENOTSUP, "no background command can be started here")
+
+    async def look(self, job_id: str, wait_s: float) -> JobLook | None:
+        return None
+
+    async def stop(self, job_id: str) -> JobLook | None:
+        return None
+
+
+@attrs.frozen
 class Running:
     """What a body is given. `cancelled` is looked at directly before the point of no return, in the body's thread."""
 
@@ -128,6 +195,7 @@ class Running:
     evidence: tuple[Evidence, ...]
     cancelled: Callable[[], bool]
     person: Person = attrs.field(factory=Nobody)
+    jobs: Jobs = attrs.field(factory=NoJobs)
 
 
 @attrs.frozen

@@ -1,0 +1,141 @@
+/**
+ * Builds the parts and connects them; nothing is decided here.
+ *
+ * One connection, one desk, three views over the same folded state. Data flows one way: the server tells, the desk
+ * folds, the views show; what the user does goes through deeds and recovery to the server and comes back as told.
+ */
+import * as vscode from "vscode";
+import { keyName, registerCommands } from "./commands";
+import { Connection } from "./connection";
+import type { Answers, Told } from "./connection";
+import { Deeds } from "./deeds";
+import { Desk } from "./desk";
+import type { DocumentSaveParams, DocumentSaveResult } from "./protocol";
+import { Questions } from "./questions";
+import { RESOLVING, Recovery } from "./recovery";
+import type { Happened, Link, View } from "./store";
+import { ChatView, chatViewId } from "./views/chatView";
+import { RecoveryTree } from "./views/recoveryTree";
+import { StatusItem } from "./views/statusItem";
+
+let connection: Connection | undefined;
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const output = vscode.window.createOutputChannel("Steadyhand", { log: true });
+  const failed = (error: unknown): void => {
+    if (error instanceof vscode.CancellationError) return;
+    const text = error instanceof Error ? error.message : String(error);
+    output.error(text);
+    void vscode.window.showErrorMessage(text);
+  };
+
+  const status = new StatusItem();
+  const recovery: Recovery = new Recovery({ request: (...args) => server.request(...args), command: (...args) => server.command(...args) }, () => desk);
+  const tree = new RecoveryTree((attemptId) => recovery.inspectionOf(attemptId));
+  const treeView = vscode.window.createTreeView("steadyhand.recovery", { treeDataProvider: tree });
+  const questions: Questions = new Questions(
+    () => desk,
+    (sessionId) => chat.visible && desk.boundId === sessionId,
+    async (sessionId) => {
+      if (desk.boundId !== sessionId) await desk.bind(sessionId);
+      await chat.focus();
+    },
+  );
+  const server = new Connection(context, output, answersOf(questions, context.secrets), (command, args, next) => (RESOLVING.has(command) ? recovery.around(command, args, next) : next()), () =>
+    desk.boundId === undefined ? undefined : server.request("steadyhand/usage", { sessionId: desk.boundId }),
+  );
+  connection = server;
+  const show = (happened: Happened, view: View): void => {
+    chat.happened(happened);
+    status.show(view);
+    if (happened.kind === "uncertain" || happened.kind === "listed") showUncertain(view, tree, treeView, recovery);
+    void vscode.commands.executeCommand("setContext", "steadyhand.busy", view.bound?.session.busy === true);
+    void vscode.commands.executeCommand("setContext", "steadyhand.asked", view.questions.some((one) => one.gone === undefined));
+    void vscode.commands.executeCommand("setContext", "steadyhand.bound", view.bound !== undefined);
+  };
+  const desk: Desk = new Desk(server, context.workspaceState, {
+    happened: show,
+    box: (text) => chat.post({ kind: "box", text }),
+    warn: (text) => void vscode.window.showWarningMessage(text),
+  });
+  const deeds: Deeds = new Deeds(() => server, desk, questions, recovery, () => chat, output);
+  const chat: ChatView = new ChatView(context.extensionUri, deeds, failed);
+
+  context.subscriptions.push(
+    output,
+    status,
+    treeView,
+    server,
+    recovery.onInspected(() => tree.refresh()),
+    vscode.window.registerWebviewViewProvider(chatViewId, chat, { webviewOptions: { retainContextWhenHidden: true } }),
+    server.onLink((link) => onLink(link, desk, failed)),
+    server.onTold((told) => onTold(told, desk)),
+    vscode.workspace.onDidChangeConfiguration((change) => {
+      if (change.affectsConfiguration("steadyhand")) server.tellSettings().catch(failed);
+    }),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => void server.tellSettings().catch(failed)),
+    ...registerCommands({ connection: server, desk, deeds, questions, recovery, chat, output, secrets: context.secrets, failed }),
+  );
+  await server.start();
+}
+
+export function deactivate(): Promise<void> | undefined {
+  return connection?.stop();
+}
+
+function onLink(link: Link, desk: Desk, failed: (error: unknown) => void): void {
+  if (link.state !== "ready") {
+    desk.disconnected(link);
+    if (link.state === "stopped") void tellStopped(link.text);
+    return;
+  }
+  if (desk.view.link.state === "silent") desk.happen({ kind: "linked", link });
+  else desk.connected().catch(failed);
+}
+
+async function tellStopped(text: string): Promise<void> {
+  const again = "Start again";
+  const log = "Show log";
+  const chosen = await vscode.window.showErrorMessage(`Steadyhand: ${text}`, again, log);
+  if (chosen !== undefined) await vscode.commands.executeCommand(chosen === again ? "steadyhand.restartServer" : "steadyhand.showLog");
+}
+
+function onTold(told: Told, desk: Desk): void {
+  switch (told.method) {
+    case "steadyhand/turn/event":
+      return desk.turnEvent(told.params);
+    case "steadyhand/recovery/changed":
+      return desk.snapshotIs(told.params);
+    case "steadyhand/session/changed":
+      return desk.sessionChanged(told.params);
+    case "steadyhand/queue/changed":
+      return desk.queueIs(told.params.sessionId, told.params.queue);
+  }
+}
+
+function showUncertain(view: View, tree: RecoveryTree, treeView: vscode.TreeView<unknown>, recovery: Recovery): void {
+  const count = view.uncertain.length;
+  tree.show(view);
+  treeView.badge = count > 0 ? { value: count, tooltip: `${count} uncertain` } : undefined;
+  void vscode.commands.executeCommand("setContext", "steadyhand.uncertain", count > 0);
+  void recovery.tellUncertain(count);
+}
+
+function answersOf(questions: Questions, secrets: vscode.SecretStorage): Answers {
+  return {
+    "steadyhand/permission/ask": (params, withdrawn) => questions.askPermission(params, withdrawn),
+    "steadyhand/user/ask": (params, withdrawn) => questions.askUser(params, withdrawn),
+    "steadyhand/document/save": saveDocument,
+    "steadyhand/secret/get": async ({ name }) => {
+      const value = (await secrets.get(name)) ?? (await secrets.get(keyName(name)));
+      return value === undefined ? {} : { value };
+    },
+  };
+}
+
+/** Saved only if the document still is what the server wrote. */
+async function saveDocument({ uri, version }: DocumentSaveParams): Promise<DocumentSaveResult> {
+  const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === vscode.Uri.parse(uri).toString());
+  if (document?.version !== version) return { saved: false };
+  return { saved: await document.save() };
+}

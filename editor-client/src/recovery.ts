@@ -1,0 +1,136 @@
+/**
+ * Decisions on uncertain effects, the same from the lightbulb, the list, the chat and the palette.
+ *
+ * Every action goes by a server command and names exactly what was shown; what is no longer so is refused by the
+ * server and told here. Inspect opens the texts side by side: before ↔ intended, and intended ↔ now. The finding
+ * comes with the decisions that the server offers, each based on that very inspection.
+ */
+import * as vscode from "vscode";
+import type { Action, Commands, Inspection, ResolveResult, Uncertain } from "./protocol";
+import type { Desk, Wire } from "./desk";
+import { isAnswer } from "./desk";
+import { ACTION, effects } from "./words";
+
+const DECISIONS: readonly Action[] = ["confirm", "reject", "waive", "restore", "retry"];
+export const RESOLVING = new Set<string>(["inspect", ...DECISIONS].map((action) => `steadyhand.recovery.${action}`));
+
+/** What a resolving command names; the server compares all of it. */
+type Named = Commands["steadyhand.recovery.confirm"]["arguments"][0];
+
+export class Recovery {
+  /** the newest inspection of each attempt that this window saw */
+  private readonly seen = new Map<string, Inspection>();
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onInspected = this.changed.event;
+  private told = 0;
+
+  constructor(
+    private readonly wire: Wire,
+    private readonly desk: () => Desk,
+  ) {}
+
+  inspectionOf(attemptId: string): Inspection | undefined {
+    return this.seen.get(attemptId);
+  }
+
+  /** From the list or the chat: decide on what is shown there. */
+  async act(action: Action, uncertain: Uncertain): Promise<void> {
+    const { sessionId, attemptId, inspection } = uncertain;
+    const named: Named = { sessionId, attemptId, ...(inspection === undefined || action === "inspect" ? {} : { inspectionId: inspection.inspectionId }) };
+    await this.run(action, named, () => this.wire.command(`steadyhand.recovery.${action}`, named));
+  }
+
+  /** From a code action, a lens or another extension: `next` sends the command as it was given. */
+  async around(command: string, args: readonly unknown[], next: () => Promise<unknown>): Promise<unknown> {
+    const action = command.slice(command.lastIndexOf(".") + 1) as Action;
+    return this.run(action, args[0] as Named, next as () => Promise<ResolveResult>);
+  }
+
+  async endSurvivors(uncertain: Uncertain): Promise<void> {
+    const { sessionId, attemptId, inspection } = uncertain;
+    if (inspection === undefined) return;
+    try {
+      const { ended, left } = await this.wire.command("steadyhand.recovery.endSurvivors", { sessionId, attemptId, inspectionId: inspection.inspectionId });
+      void vscode.window.showInformationMessage(`Ended: ${ended}. Still there: ${left}.`);
+    } catch (error) {
+      tell(error);
+    }
+  }
+
+  /** Sessions came back with uncertain effects: said once for each growth of their number. */
+  async tellUncertain(count: number): Promise<void> {
+    const grown = count > this.told;
+    this.told = count;
+    if (!grown) return;
+    const show = "Show";
+    const text = `${effects(count)} uncertain: the server ended while it was at work. Nothing is repeated by itself.`;
+    if ((await vscode.window.showWarningMessage(text, show)) === show) await vscode.commands.executeCommand("steadyhand.recovery.focus");
+  }
+
+  private async run(action: Action, named: Named, send: () => Promise<ResolveResult>): Promise<ResolveResult | undefined> {
+    try {
+      const result = await send();
+      if (result.inspection !== undefined) this.keep(result.inspection);
+      this.desk().snapshotIs(result.snapshot);
+      if (action === "inspect" && result.inspection !== undefined) {
+        await this.show(result.inspection, named.sessionId, result.snapshot.calls, result.snapshot.settled);
+      }
+      return result;
+    } catch (error) {
+      const looked = isAnswer(error) ? (error.data as { inspection?: Inspection } | undefined)?.inspection : undefined;
+      if (looked !== undefined) this.keep(looked);
+      tell(error);
+      return undefined;
+    }
+  }
+
+  private keep(inspection: Inspection): void {
+    this.seen.set(inspection.attemptId, inspection);
+    this.changed.fire();
+  }
+
+  private async show(inspection: Inspection, sessionId: string, calls: readonly Uncertain[], settled: readonly Uncertain[]): Promise<void> {
+    await openTexts(inspection);
+    const uncertain = [...calls, ...settled].find((one) => one.attemptId === inspection.attemptId);
+    // The message outlives many things; the action it carries names its own inspection, so a late click is refused.
+    void this.offer(inspection, sessionId, (uncertain?.actions ?? []).filter((action) => DECISIONS.includes(action)));
+  }
+
+  private async offer(inspection: Inspection, sessionId: string, offered: readonly Action[]): Promise<void> {
+    const more = inspection.survivors.length > 0 ? [`Still running: ${inspection.survivors.map((one) => one.command).join(", ")}.`] : [];
+    const text = [inspection.text, ...more].join(" ");
+    const chosen = await vscode.window.showInformationMessage(text, ...offered.map((action) => ACTION[action]));
+    const action = offered.find((one) => ACTION[one] === chosen);
+    if (action === undefined) return;
+    const named: Named = { sessionId, attemptId: inspection.attemptId, inspectionId: inspection.inspectionId };
+    await this.run(action, named, () => this.wire.command(`steadyhand.recovery.${action}`, named));
+  }
+}
+
+/** The diff editor: one path by itself, several together; for an effect without texts nothing is opened. */
+export async function openTexts(inspection: Inspection): Promise<void> {
+  const [first, ...others] = inspection.paths;
+  if (first === undefined) return;
+  const rows = [first, ...others].flatMap(({ path, before, intended, now }) => {
+    const sides = [before.uri, intended.uri, now.uri];
+    const [was, meant, is] = sides.map((uri) => (uri === undefined ? undefined : vscode.Uri.parse(uri)));
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    return [
+      ...(was ?? meant ? [{ name: `${name}: before ↔ intended`, left: was, right: meant }] : []),
+      ...(meant ?? is ? [{ name: `${name}: intended ↔ now`, left: meant, right: is }] : []),
+    ];
+  });
+  const last = rows.at(-1);
+  if (others.length === 0 && last?.left !== undefined && last.right !== undefined && rows.length === 1) {
+    await vscode.commands.executeCommand("vscode.diff", last.left, last.right, last.name, { preview: true });
+    return;
+  }
+  const resources = rows.map(({ left, right }) => [right ?? left, left, right]);
+  const title = `${inspection.paths.length === 1 ? first.path : `${inspection.paths.length} files`}: before ↔ intended ↔ now`;
+  await vscode.commands.executeCommand("vscode.changes", title, resources);
+}
+
+function tell(error: unknown): void {
+  if (error instanceof vscode.CancellationError) return;
+  void vscode.window.showWarningMessage(error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,25 @@
+"""One background command of this process: what runs, what it wrote, how it ended. It lives and ends with its session."""
+
+from __future__ import annotations
+
+import anyio
+import attrs
+
+from steadyhand.core.record import JobEnd
+from steadyhand.ports import Finished, Job
+from steadyhand.tools.job_output import JobOutput
+
+
+@attrs.define(eq=False)
+class RunningJob:
+    """`over` is set when its end is recorded; `finished` None then: what followed it failed."""
+
+    job_id: str
+    attempt_id: str
+    call_id: str
+    title: str
+    job: Job
+    output: JobOutput
+    over: anyio.Event = attrs.field(factory=anyio.Event)
+    finished: Finished | None = None
+    ending: JobEnd | None = None  # why we end it; None: nobody does

@@ -1,0 +1,52 @@
+"""Ending what an uncertain command left running, on the person's request and no other (row E5).
+
+Only processes that the attempt's latest inspection of this epoch showed are ended, each by its pid and start time: a
+pid that was given again since is somebody else's. It settles nothing; a new inspection tells how things stand then.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from steadyhand.core.ledger import Attempt
+from steadyhand.core.record import Notice
+from steadyhand.core.refusal import Refused
+from steadyhand.core.snapshot import inspected
+from steadyhand.ports import Survivor
+from steadyhand.session.jobs import end_each
+from steadyhand.session.owner import Owner
+
+
+@attrs.frozen
+class EndedSurvivors:
+    """`ended` are gone now, `left` still live."""
+
+    ended: int
+    left: int
+
+
+async def end_survivors(owner: Owner, attempt_id: str, inspection_id: str) -> EndedSurvivors:
+    """Refused in this order: notOwner, journalBroken, attempt not known (staleSnapshot), inspectFirst."""
+    attempt = _admit(owner, attempt_id, inspection_id)
+    async with owner.settling:
+        attempt = _admit(owner, attempt_id, inspection_id)
+        found = attempt.inspection.survivors if attempt.inspection is not None else ()
+        gone = await end_each(
+            owner.world.processes, [Survivor(one.pid, one.started, one.command) for one in found]
+        )
+        if found:
+            text = f"At the user's request {gone} of {len(found)} processes left of “{attempt.title}” were ended."
+            await owner.append_or_show([Notice(owner.world.ids.new(), text, attempt.turn_id)], barrier=True)
+    return EndedSurvivors(gone, len(found) - gone)
+
+
+def _admit(owner: Owner, attempt_id: str, inspection_id: str) -> Attempt:
+    owner.require_owned()
+    attempt = owner.ledger.attempts.get(attempt_id)
+    if attempt is None or attempt.stage not in ("uncertain", "checked", "closed"):
+        revision = owner.snapshot().revision
+        raise Refused("staleSnapshot", "There is no such uncertain effect; look again.", {"revision": revision})
+    latest = attempt.inspection
+    if latest is None or not inspected(attempt, owner.epoch) or latest.inspection_id != inspection_id:
+        raise Refused("inspectFirst", "Inspect it first; only what the latest inspection found is ended.")
+    return attempt

