@@ -168,10 +168,10 @@ export class Connection implements vscode.Disposable {
       client.onNotification(method, (params: unknown) => this.told.fire({ method, params } as Told));
     }
     const answers = this.answers;
-    client.onRequest("steadyhand/permission/ask", (params: never, token) => answers["steadyhand/permission/ask"](params, token));
-    client.onRequest("steadyhand/user/ask", (params: never, token) => answers["steadyhand/user/ask"](params, token));
-    client.onRequest("steadyhand/document/save", (params: never, token) => answers["steadyhand/document/save"](params, token));
-    client.onRequest("steadyhand/secret/get", (params: never, token) => answers["steadyhand/secret/get"](params, token));
+    client.onRequest("steadyhand/permission/ask", (params: RequestsToEditor["steadyhand/permission/ask"]["params"], token: vscode.CancellationToken) => answers["steadyhand/permission/ask"](params, token));
+    client.onRequest("steadyhand/user/ask", (params: RequestsToEditor["steadyhand/user/ask"]["params"], token: vscode.CancellationToken) => answers["steadyhand/user/ask"](params, token));
+    client.onRequest("steadyhand/document/save", (params: RequestsToEditor["steadyhand/document/save"]["params"], token: vscode.CancellationToken) => answers["steadyhand/document/save"](params, token));
+    client.onRequest("steadyhand/secret/get", (params: RequestsToEditor["steadyhand/secret/get"]["params"], token: vscode.CancellationToken) => answers["steadyhand/secret/get"](params, token));
   }
 
   private afterEnd(): CloseAction {

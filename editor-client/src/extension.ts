@@ -41,7 +41,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       await chat.focus();
     },
   );
-  const server = new Connection(context, output, answersOf(questions, context.secrets), (command, args, next) => (RESOLVING.has(command) ? recovery.around(command, args, next) : next()), () =>
+  const server: Connection = new Connection(context, output, answersOf(questions, context.secrets), (command, args, next) => (RESOLVING.has(command) ? recovery.around(command, args, next) : next()), () =>
     desk.boundId === undefined ? undefined : server.request("steadyhand/usage", { sessionId: desk.boundId }),
   );
   connection = server;
@@ -52,6 +52,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     void vscode.commands.executeCommand("setContext", "steadyhand.busy", view.bound?.session.busy === true);
     void vscode.commands.executeCommand("setContext", "steadyhand.asked", view.questions.some((one) => one.gone === undefined));
     void vscode.commands.executeCommand("setContext", "steadyhand.bound", view.bound !== undefined);
+    void vscode.commands.executeCommand("setContext", "steadyhand.connected", view.link.state === "ready");
   };
   const desk: Desk = new Desk(server, context.workspaceState, {
     happened: show,

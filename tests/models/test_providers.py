@@ -92,7 +92,14 @@ async def test_where_the_key_comes_from(provider: str) -> None:
 
 async def test_a_key_that_is_none() -> None:
     """A variable that is named and empty is missing, and a key with odd characters is said so, not sent (E2)."""
-    for key, kind in (("", "keyMissing"), ("  ", "keyMissing"), ("a b", "key"), ("schlüssel", "key"), ("a\nb", "key")):
+    for key, kind in (
+        ("", "keyMissing"),
+        ("  ", "keyMissing"),
+        ("a b", "key"),
+        ("schlüssel", "key"),
+        ("a\nb", "key"),
+        ("x" * 5000, "key"),
+    ):
         made = model("ollama", {"MINE": key}, key_variable="MINE")
         with pytest.raises(ModelTrouble) as raised:
             await parts_of(made)

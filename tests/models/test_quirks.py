@@ -333,6 +333,7 @@ def test_stop_reasons(told: str, reason: str) -> None:
 
 
 BROKEN_MESSAGES: list[list[dict[str, Any]]] = [
+    [begin(at, {"type": "text", "text": ""}) for at in range(600)],
     [delta(0, "text_delta", text="x")], [stop(0)], [TOOL, TOOL], [TOOL, stop(0), stop(0)],
     [{"type": "content_block_start", "content_block": {}}], [begin(0, {"type": "text", "text": 7})],
     [{"type": "content_block_start", "index": 0, "content_block": "x"}],
@@ -342,7 +343,7 @@ BROKEN_MESSAGES: list[list[dict[str, Any]]] = [
 
 @pytest.mark.parametrize("told", BROKEN_MESSAGES, ids=range(len(BROKEN_MESSAGES)))
 def test_events_that_make_no_sense(told: list[dict[str, Any]]) -> None:
-    """Blocks out of order and values of another kind are trouble, never a guess (T6)."""
+    """Blocks out of order and values of another kind are trouble, never a guess (T6) [I13]."""
     heard = messages(*told, *over())
     assert heard.trouble is not None
     assert heard.trouble.kind == "garbled"

@@ -24,6 +24,8 @@ from tests.prove.truth import Truth, broken_on_disk, read, truths
 from tests.support.sim_disk import Error, Fault, SimDisk
 from tests.support.turns import ScriptedEditor
 
+share = 4
+"""Of the states after a life, so manieth are opened: every operation fails in six ways, and each way leaves many."""
 not_run = frozenset({"notRun", "refused"})
 life_s_max = 20.0
 
@@ -76,7 +78,7 @@ def _lose_power(story: Story, tally: Tally, disk: SimDisk, lived: _Lived, gate: 
     known = truths(disk.log)
     prover = Prover(story.scene, tally)
     after = lived.reopened_at if lived.reopened_at is not None else len(disk.log)
-    for state in states(disk, after, "whole", gate, product=6):
+    for state in states(disk, after, "whole", gate, product=6, parts=share):
         prover.one_state(state.tree, known[state.marks], f"{where}; power lost after {state.prefix}", 4)
 
 

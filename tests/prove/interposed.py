@@ -1,13 +1,158 @@
 """L4: the installed program under an interposer, killed and failed at each call of the system below the port.
 
-tests/prove/interposer.c stands before the C library by LD_PRELOAD and counts what changes files under one folder; the
-n-th call kills, fails or is short, for n from 1 until a run is unharmed. So I/O that goes round the port is met too.
-Beside it, one run under both, the interposer and a disk that logs, has to show the same operations in both logs.
+tests/prove/interposer.c stands before the C library (LD_PRELOAD), counts what changes files below one folder, and lets
+the n-th call kill, fail or be short, for n from 1 until a run is unharmed. So I/O that goes round the port is met too;
+and one run under both, the interposer and a disk that logs, has to show the same operations in both logs.
+
+Without a C compiler, or elsewhere than on Linux, the layer says so and is skipped.
 """
 
 from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.crash import promises
+from tests.crash.promises import AFTER, BEFORE, COUNTER, STORY, Left, lay_out, opened, temporary
+from tests.prove.kills import scratch
 from tests.prove.tally import Tally
+from tests.support.killed_server import shipped
+from tests.support.raw_client import ErrorAnswer, LimitReached, RawClient
+from tests.support.turns import Place, forked, rig
+
+SOURCE = Path(__file__).with_name("interposer.c")
+compile_s_max = 60
+answer_s_max = 60.0
+calls_max = 1000
+faults_each = 4
+"""Every call is killed at; every so manieth fails with EIO, and every so manieth write in three more ways."""
+_named = ("create", "write", "rename", "unlink", "truncate")
+_as_called = {"rename_new": "rename", "exchange": "rename", "make_folder": "mkdir"}
 
 
-def kill_the_installed(tally: Tally, part: int, parts: int) -> None:
-    tally.skipped = "not built yet"
+def interposer(folder: Path) -> Path | str:
+    """The compiled interposer, or why there is none."""
+    if sys.platform != "linux":
+        return "LD_PRELOAD is of Linux"
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return "there is no C compiler (cc, gcc or clang)"
+    library = folder / "interposer.so"
+    command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl", "-lpthread"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=compile_s_max, check=False)
+    return library if done.returncode == 0 else f"the compiler failed: {done.stderr.strip()[:200]}"
+
+
+def kill_the_installed(tally: Tally, part: int, parts: int, each: int = 1) -> None:
+    """`states` counts runs of the program."""
+    folder = scratch()
+    try:
+        library = interposer(folder)
+        if isinstance(library, str):
+            tally.skipped = library
+            return
+        calls = _unharmed(folder, library, tally)
+        for number, call in enumerate(calls, 1):
+            if number % (parts * each) != part:
+                continue
+            is_write = call.startswith("write ")
+            acts = ["kill", *(["torn"] if is_write else [])]
+            if number // parts % faults_each == 0:
+                acts += ["EIO", *(["ENOSPC", "EINTR", "short"] if is_write else [])]
+            for act in acts:
+                _one(folder, library, number, call, act, tally)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unharmed(folder: Path, library: Path, tally: Tally) -> list[str]:
+    """Every call of the story; the disk of the same run has to have the same in its log."""
+    place = lay_out(Place.under(folder / "unharmed"))
+    calls, port = folder / "calls", folder / "port"
+    command, environment = shipped(place.state, [{"log": str(port)}])
+    _tell(place, command, {**environment, **_preloaded(library, place, PROVE_LOG=str(calls))})
+    found = calls.read_text().splitlines()
+    below = Counter(_call(line) for line in found if line.split()[0] in _named)
+    asked = Counter(_call(line) for line in port.read_text().splitlines() if _verb(line) in _named)
+    for gone in ("owner.lock", COUNTER):  # the lock's file is the adapter's own, the counter the command's
+        for verb in _named:
+            below.pop((verb, gone), None)
+    tally.states += 1
+    if below != asked:
+        tally.violation("the program changes files round its port", f"{below - asked} {asked - below}")
+    if place.files() != {**promises.NOTES, **AFTER}:
+        tally.violation("the story goes wrong under the interposer", "unharmed")
+    return found
+
+
+def _verb(line: str) -> str:
+    verb = line.split()[0]
+    return _as_called.get(verb, verb)
+
+
+def _call(line: str) -> tuple[str, str]:
+    """Verb and the last name of its path."""
+    words = line.split()
+    target = words[3] if len(words) > 3 and words[2] == "->" else words[1]
+    return _verb(line), target.rpartition("/")[2]
+
+
+def _preloaded(library: Path, place: Place, **more: str) -> dict[str, str]:
+    return {"LD_PRELOAD": str(library), "PROVE_DIR": str(place.base), **more}
+
+
+def _tell(place: Place, command: list[str], environment: Mapping[str, str]) -> None:
+    """The story over the wire, as far as it goes."""
+    with RawClient(command, environment) as client:
+        try:
+            folders = {"workspaceFolders": [{"uri": place.uri, "name": "work"}], "initializationOptions": {"mode": "auto"}}
+            client.initialize(folders, answer_s_max)
+            asked = {"command": "steadyhand.ask", "arguments": [{"text": STORY}]}
+            client.request("workspace/executeCommand", asked, answer_s_max)
+            client.shut_down(answer_s_max)
+        except (ErrorAnswer, LimitReached, BrokenPipeError, AssertionError):
+            return  # killed, or refused; what is on disk is judged
+
+
+def _one(folder: Path, library: Path, number: int, call: str, act: str, tally: Tally) -> None:
+    place = lay_out(Place.under(folder / f"{number}-{act}"))
+    where = f"{act} at call {number}: {call.replace(str(folder), '')}"
+    command, environment = shipped(place.state)
+    _tell(place, command, {**environment, **_preloaded(library, place, PROVE_N=str(number), PROVE_ACT=act)})
+    tally.states += 1
+    for name, content in BEFORE.items():
+        if place.files().get(name) not in (content, AFTER[name]):
+            tally.violation("a file is neither old nor new", where)
+    try:
+        for session in sorted((place.state / "sessions").iterdir()) if (place.state / "sessions").is_dir() else []:
+            if promises.whole_records(place.journal(session.name)):
+                forked(lambda name=session.name: _later(place, name))  # type: ignore[misc]  # bound at once
+    except AssertionError as broken:
+        tally.violation(f"a promise is broken: {str(broken).strip().splitlines()[-1][:200]}", where)
+    shutil.rmtree(place.base, ignore_errors=True)
+
+
+async def _later(place: Place, session_id: str) -> None:
+    """The next two lives."""
+    left = Left.of(place, session_id)
+    async with rig(place, life=2) as house:
+        first = await opened(house, session_id)
+    promises._said_once(first.ledger, promises.read_journal(first.journal).records)
+    promises._nothing_done_by_opening(left, first)
+    started, ended = left.having("started"), left.having("result")
+    for call_id, (_, file) in left.proposed.items():
+        happened = file is not None and first.files.get(file) != BEFORE[file]
+        state = first.states[call_id]
+        assert not happened or call_id in started, "an effect without a durable start"
+        if call_id in started and call_id not in ended:
+            assert state == "unknown", f"a call that may have run is called {state}"
+        if state == "returned" and file is not None:
+            assert happened, "a call is called returned and its effect is not there"
+    async with rig(place, life=3) as house:
+        await house.open(session_id)
+    assert place.journal(session_id) == first.journal, "opening again wrote something"
+    assert not [name for name in place.files() if temporary(name)], "a temporary file is left behind"

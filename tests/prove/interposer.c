@@ -151,7 +151,7 @@ ON_NAME(truncate, "truncate", AT_FDCWD, a, (const char *a, off_t n), (a, n), con
         REAL(int, #name, __VA_ARGS__);                             \
         mode_t mode = 0;                                           \
         char path[path_max];                                       \
-        if (flags & (O_CREAT | O_TMPFILE)) {                       \
+        if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE) { \
             va_list more;                                          \
             va_start(more, flags);                                 \
             mode = va_arg(more, mode_t);                           \

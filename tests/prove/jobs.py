@@ -112,10 +112,10 @@ def _power(story: str, part: int, parts: int) -> Work:
     return lambda tally: power_loss.lose_power(STORIES[story], tally, "byte", part, parts)
 
 
-def _sectors(*stories: str) -> Work:
+def _sectors(*stories: str, parts: int = 1) -> Work:
     def work(tally: Tally) -> None:
         for story in stories:
-            power_loss.lose_power(STORIES[story], tally, "sector", 0, 1, product=24)
+            power_loss.lose_power(STORIES[story], tally, "sector", 0, parts, product=24)
 
     return work
 
@@ -152,6 +152,11 @@ def _all(*works: Work) -> Work:
     return work
 
 
+SHARES = {
+    "again": 8, "asked": 2, "stopped": 3, "saved at the exchange": 4, "saved before the gate": 4, "no exchange": 5,
+}  # fmt: skip
+"""Of these stories every so manieth state is taken; of "plain" each."""
+
 SAMPLES: dict[str, Work] = {
     "L1": _sectors("plain", "again"),
     "L1 saves": _sectors("saved at the exchange", "saved before the gate"),
@@ -169,8 +174,16 @@ SAMPLES: dict[str, Work] = {
 
 
 def short() -> list[Job]:
-    """A sample of each layer but the interposer, and every variant."""
-    return [Job(name, "", work) for name, work in SAMPLES.items()] + mutants()
+    """A smaller sample of each layer but the interposer, and every variant."""
+    smaller = {
+        "L1": _sectors("plain", "again", parts=3),
+        "L1 saves": _sectors("saved at the exchange", "saved before the gate", parts=5),
+        "L1 stops": _sectors("stopped", parts=5),
+        "L1 asks": _sectors("asked", parts=3),
+        "L1 killed": _killed("plain", 1, 12),
+        "L2": _failed("plain", 3, 25),
+    }
+    return [Job(name, "", smaller.get(name, work)) for name, work in SAMPLES.items()] + mutants()
 
 
 def mutants() -> list[Job]:
@@ -182,11 +195,14 @@ def mutants() -> list[Job]:
 
 def full() -> list[Job]:
     """All of every layer, and every variant."""
-    jobs = [Job("L1", story, _power(story, part, 2)) for story in STORIES for part in range(2)]
-    jobs += [Job("L1 killed", story, _killed(story, part, 2)) for story in STORIES for part in range(2)]
-    jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 2, "ask"))]
-    jobs += [Job("L1 decisions", "", _decided(part, 2)) for part in range(2)]
-    jobs += [Job("L2", story, _failed(story, part, 2)) for story in ("plain", "no exchange") for part in range(2)]
+    jobs = [Job("L1", "plain", _power("plain", part, 4)) for part in range(4)]
+    jobs += [Job("L1", story, _power(story, 0, parts)) for story, parts in SHARES.items()]
+    jobs += [Job("L1 killed", "plain", _killed("plain", part, 4)) for part in range(4)]
+    jobs += [Job("L1 killed", story, _killed(story, 1, 2 * parts)) for story, parts in SHARES.items()]
+    jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 4, "ask"))]
+    jobs += [Job("L1 decisions", "", _decided(part, 4)) for part in range(2)]
+    jobs += [Job("L2", "plain", _failed("plain", part, 2)) for part in range(2)]
+    jobs += [Job("L2", "no exchange", _failed("no exchange", 0, 1, each=7))]
     jobs += [Job("L3", "", partial(kills.kill_everywhere, part=part, parts=2)) for part in range(2)]
     jobs += [Job("L4", "", partial(interposed.kill_the_installed, part=part, parts=2)) for part in range(2)]
     jobs += [Job("L6", story, _flipped(story, part, 2)) for story in ("plain", "stopped") for part in range(2)]

@@ -14,8 +14,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from steadyhand.__main__ import read_flags, run, system_ports
-from steadyhand.core.model import CallProposed, Finish, Model, ModelRequest, ReplyMessage, StreamPart, TextPart, UserMessage
+from steadyhand.core.model import CallProposed, Finish, ModelRequest, ReplyMessage, StreamPart, TextPart, UserMessage
 from steadyhand.edge.stdio import claim_stdio
+from steadyhand.ports import Model
 
 ROOT = Path(__file__).resolve().parents[2]
 

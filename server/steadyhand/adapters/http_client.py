@@ -117,6 +117,7 @@ class HttpClient:
     async def _opened(self) -> httpx2.AsyncClient:
         if self._client is None:
             await anyio.to_thread.run_sync(importlib.import_module, "httpx2")
+        if self._client is None:  # still: another request may have come first while this one waited
             import httpx2
 
             try:

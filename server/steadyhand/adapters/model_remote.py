@@ -5,7 +5,7 @@ stream ends with `Finish` (whole), without it (cut: the connection broke, or end
 in a `ModelTrouble`. Two clocks run over a stream: bytes of any kind are a sign of life, only what is part of the
 answer is progress. Wrap it in `contextlib.aclosing`: leaving the stream early closes the connection at once.
 
-The key is looked up for each request. It goes into its header, and is remembered only to be taken out of quoted words.
+The key is looked up for each request, goes into its header, and is remembered to be taken out of quoted words alone.
 """
 
 from __future__ import annotations

@@ -48,6 +48,9 @@ from steadyhand.core.record import (
 )
 from steadyhand.core.scope import EVERYTHING
 
+NO_TOOL = "unknown"
+"""The tool of a call whose message is damaged, or that no message proposed: a retry or restore, until its intent."""
+
 
 @attrs.define
 class Attempt:
@@ -88,6 +91,19 @@ class Attempt:
     def uncertain(self) -> bool:
         """Whether it still needs a decision."""
         return self.stage == "uncertain"
+
+    @property
+    def restorable(self) -> bool:
+        """Whether the content before can be brought back, and is not there anyway, as its latest inspection found."""
+        evidence = self.started.evidence if self.started is not None else ()
+        kept = all(one.kind == "file" and (one.checkpoint is not None or not one.existed) for one in evidence)
+        return bool(evidence) and kept and self.inspection is not None and self.inspection.check != "unchanged"
+
+    @property
+    def retriable(self) -> bool:
+        """Whether it may be proved absent and fenced: a file effect that its latest inspection found so (row F3)."""
+        found = self.inspection is not None and self.inspection.state == "absent_fenced"
+        return found and self.effect == "writes_files" and self.tool != "restore"
 
     @property
     def open(self) -> bool:
@@ -233,7 +249,7 @@ class Ledger:
         """The call, or an empty one in its place when its message is damaged."""
         call = self.calls.get(call_id)
         if call is None:
-            call = self.calls[call_id] = Call(call_id, turn_id, "unknown", "{}")
+            call = self.calls[call_id] = Call(call_id, turn_id, NO_TOOL, "{}")
             self._open_calls[call_id] = call
         return call
 
@@ -383,6 +399,11 @@ class Ledger:
         turn_id = record.turn_id if isinstance(record, Intent | Result) else ""
         call = self.call_of(record.call_id, turn_id)
         if isinstance(record, Intent):
+            if call.tool == NO_TOOL:
+                call.tool = record.tool
+                origin = self.attempts.get(record.retry_of) if record.retry_of else None
+                if origin is not None:  # a retry takes the stored arguments (row F2)
+                    call.arguments = self.calls[origin.call_id].arguments
             attempt = Attempt(
                 record.attempt_id, record.call_id, record.turn_id, record.tool, record.title, record.effect,
                 record.scope, at, record.arguments_digest, record.key, record.occurrence,

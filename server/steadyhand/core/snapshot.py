@@ -58,11 +58,16 @@ def actions(attempt: Attempt, stand: Stand) -> tuple[Action, ...]:
     """The actions offered now: only to the owner; decisions only after an inspection of this epoch."""
     if stand.epoch is None or attempt.stage == "closed":
         return ()
-    if not attempt.uncertain:
-        return ("inspect",)
     if not inspected(attempt, stand.epoch):
         return ("inspect",)
-    return ("inspect", "confirm", "waive") if attempt.rejected else ("inspect", "confirm", "reject", "waive")
+    offered: list[Action] = ["inspect"]
+    if attempt.uncertain:
+        offered += ["confirm", "waive"] if attempt.rejected else ["confirm", "reject", "waive"]
+    if attempt.restorable:
+        offered.append("restore")
+    if stand.retry_enabled and attempt.retriable:
+        offered.append("retry")
+    return tuple(offered)
 
 
 def inspected(attempt: Attempt, epoch: str | None) -> bool:

@@ -11,6 +11,7 @@ from steadyhand.core.record import Check, Outcome, Settled
 from steadyhand.core.recovery import Reached, classify
 from steadyhand.core.views import CallState
 
+retried_reply_chars_max = 2_000
 OF_NOW = "This speaks of the file now, not of what happened."
 
 _STATE: dict[Outcome, CallState] = {
@@ -161,6 +162,10 @@ def settlement_notice(title: str, settled: Settled) -> str:
 def reject_notice(title: str) -> str:
     rejected = f"The user rejected the uncertain call “{title}”: it shall not be repeated."
     return f"{rejected} Whether it happened stays unknown."
+
+
+def retried_notice(title: str, outcome: str, reply: str) -> str:
+    return f"The user had “{title}” tried again. Its new attempt: {outcome}. {reply[:retried_reply_chars_max]}"
 
 
 def verdict_notice(title: str) -> str:

@@ -7,11 +7,9 @@ again when the editor sends new ones. On the way out turns are cancelled, childr
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
 
 from lsprotocol import types
-from platformdirs import user_state_dir
 
 from steadyhand import __version__
 from steadyhand.core.told import MessageTold
@@ -22,7 +20,7 @@ from steadyhand.edge.inbound import Inbound
 from steadyhand.edge.marks import Marks
 from steadyhand.edge.recovery import Recovery
 from steadyhand.edge.server import Server
-from steadyhand.edge.settings import machine_of, read_settings, state_directory
+from steadyhand.edge.settings import machine_of, read_settings, resolved_state_directory, state_directory
 from steadyhand.edge.stdio import Stdio
 from steadyhand.edge.virtual import VirtualDocuments
 from steadyhand.ports import Clock, Disk, Ids, Models, Processes
@@ -134,17 +132,3 @@ class Connection:
             await self._built.stop()
         else:
             await self._processes.end_all()
-
-
-def resolved_state_directory(disk: Disk, chosen: str | None) -> str:
-    """The state directory with links resolved, made if it can be; unmade, sessions say so one by one."""
-    path = os.path.abspath(os.path.expanduser(chosen)) if chosen else user_state_dir("steadyhand", appauthor=False)
-    try:
-        disk.make_root(path)
-        folder = disk.open_folder(path)
-        try:
-            return disk.real_path(folder)
-        finally:
-            disk.close(folder)
-    except OSError:
-        return path

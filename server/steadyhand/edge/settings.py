@@ -8,13 +8,16 @@ one sentence; null is not set.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+from platformdirs import user_state_dir
 
 from steadyhand.core.record import ModelName
 from steadyhand.core.settings import Settings
+from steadyhand.ports import Disk
 
 PROVIDERS = (
     "practice", "deepseek", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "vllm", "compatible",
@@ -76,6 +79,20 @@ def state_directory(flag: str | None, environment: Mapping[str, str], machine: o
     if not _text(value):
         return None, "steadyhand.stateDirectory is not a text"
     return value, None
+
+
+def resolved_state_directory(disk: Disk, chosen: str | None) -> str:
+    """The state directory with links resolved, made if it can be; unmade, sessions say so one by one."""
+    path = os.path.abspath(os.path.expanduser(chosen)) if chosen else user_state_dir("steadyhand", appauthor=False)
+    try:
+        disk.make_root(path)
+        folder = disk.open_folder(path)
+        try:
+            return disk.real_path(folder)
+        finally:
+            disk.close(folder)
+    except OSError:
+        return path
 
 
 def machine_of(settings: object) -> object:

@@ -7,7 +7,7 @@ the call with a reply and no start. What comes out of a body by exception is ans
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import anyio
@@ -72,6 +72,10 @@ class LoopGuard(Exception):
     """The turn asks for the same again and again; it ends `bound`."""
 
 
+def _nothing(_: Done) -> Sequence[Record]:
+    return ()
+
+
 @attrs.frozen
 class Admitted:
     """A planned call with its identity, on its way to the start."""
@@ -82,6 +86,7 @@ class Admitted:
     attempt_id: str
     key: Digest
     confirmed_before: tuple[str, ...] = ()  # attempts of this very call that the user confirmed (row B6)
+    settles: Callable[[Done], Sequence[Record]] = _nothing  # what its end settles, in the append of its result
 
 
 async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
@@ -101,6 +106,12 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
     admitted = await _intend(owner, call, arguments, planned)
     if planned.effect == "reads":
         return await _read(owner, turn, admitted)
+    return await carry_through(owner, turn, admitted)
+
+
+async def carry_through(owner: Owner, turn: RunningTurn, admitted: Admitted) -> None:
+    """From its intent to its end: what holds it back, permission, evidence, start, body, result."""
+    call, planned = admitted.call, admitted.planned
     if not owner.works:  # nobody is asked about what cannot start (row J6)
         return await close_unrun(owner, call, "journal")
     held = await clear_way(owner, turn, call, admitted.wanted, planned.title)
@@ -114,7 +125,7 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
         return await _refuse(owner, admitted, gathered, held=held)
     if not await _start(owner, turn, admitted, gathered, held):
         return None
-    return await _run_and_record(owner, turn, admitted, gathered.evidence)
+    return await run_and_record(owner, turn, admitted, gathered.evidence)
 
 
 async def _before_start(owner: Owner, work: Callable[..., T | Refusal], *arguments: object) -> T | Refusal:
@@ -167,11 +178,16 @@ async def _intend(owner: Owner, call: Call, arguments: Arguments, planned: Plann
     )  # fmt: skip
     await owner.append_or_show([intent])
     owner.tell_call(call.call_id)
-    wanted = Wanted(
-        call.tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command
-    )
+    wanted = wanted_of(call.tool, planned)
     confirmed = owner.ledger.confirmed_before(call.tool, arguments.digest, planned.scope)
     return Admitted(call, planned, wanted, intent.attempt_id, key, () if planned.effect == "reads" else confirmed)
+
+
+def wanted_of(tool: str, planned: Planned) -> Wanted:
+    """The facts of a planned call that admission reads."""
+    return Wanted(
+        tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command
+    )
 
 
 async def _read(owner: Owner, turn: RunningTurn, admitted: Admitted) -> None:
@@ -261,9 +277,10 @@ async def _start(owner: Owner, turn: RunningTurn, admitted: Admitted, gathered: 
     return True
 
 
-async def _run_and_record(
+async def run_and_record(
     owner: Owner, turn: RunningTurn, admitted: Admitted, evidence: tuple[Evidence, ...]
 ) -> None:
+    """The body of a call whose *started* is durable, and its one result."""
     try:
         done = await admitted.planned.run(_running(owner, turn, admitted, evidence))
     except Exception as error:  # whatever a body throws, only the check can say what it did
@@ -287,7 +304,7 @@ async def _record(owner: Owner, admitted: Admitted, done: Done) -> None:
     )  # fmt: skip
     try:
         with anyio.fail_after(result_s_max):
-            await owner.append([result, _done_reply(admitted, done)], barrier=True)
+            await owner.append([result, _done_reply(admitted, done), *admitted.settles(done)], barrier=True)
     except (JournalBroken, TooLong, TimeoutError) as lost:
         why = str(lost) or "The result could not be recorded in time."
         text = f"It ran, but its result could not be recorded, so its outcome is unknown. {check_sentence(done.check)}"

@@ -22,11 +22,11 @@ from steadyhand.ports import Folder
 from steadyhand.session import shelf
 from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, take
 from steadyhand.session.jobs import end_jobs, look_for_left
+from steadyhand.session.model_recovery import ModelRecovery
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
 from steadyhand.session.prompts import start_next
 from steadyhand.session.removal import remove_session
-from steadyhand.session.uris import path_of
 from steadyhand.session.world import World
 
 owner_wait_s_max = 5.0
@@ -360,6 +360,7 @@ class House:
         self.owners[owner.session_id] = owner
         owner.neighbours = lambda: self._neighbours(owner)
         owner.when_free = partial(start_next, owner)
+        owner.recovery = ModelRecovery(owner)
 
     def _neighbours(self, owner: Owner) -> list[Owner]:
         """Sessions of the same workspace, this one first (row B1)."""
@@ -373,21 +374,7 @@ class House:
 
     async def _root(self, workspace: str | None) -> str | None:
         """The workspace's folder with links resolved; None where there is none."""
-        path = path_of(workspace) if workspace else None
-        if path is None:
-            return None
-
-        def resolve() -> str | None:
-            try:
-                folder = self.world.disk.open_folder(path)
-            except OSError:
-                return None
-            try:
-                return self.world.disk.real_path(folder)
-            finally:
-                self.world.disk.close(folder)
-
-        return await self.world.in_thread(resolve)
+        return await self.world.in_thread(shelf.root_of, self.world, workspace)
 
 
 def _is_free(owner: Owner) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal, Protocol
 
 import anyio
 import attrs
@@ -37,7 +38,7 @@ from steadyhand.session.job import RunningJob
 from steadyhand.session.opening import show as take_unkept
 from steadyhand.session.summary import summary_of, write_summary
 from steadyhand.session.world import World
-from steadyhand.tools.tool import Ground
+from steadyhand.tools.tool import Ground, Nobody, Said
 
 
 @attrs.define(eq=False)
@@ -57,6 +58,14 @@ class RunningTurn:
 
 async def _nothing() -> None:
     """Before the house has taken the owner in."""
+
+
+class Recovery(Protocol):
+    """What a tool's body may do about an uncertain effect (row B5)."""
+
+    async def inspect(self, attempt_id: str) -> Said: ...
+
+    async def settle(self, attempt_id: str, inspection_id: str, action: Literal["confirm", "waive"]) -> Said: ...
 
 
 @attrs.define(eq=False)
@@ -99,6 +108,8 @@ class Owner:
         self.kept_open = True
         """Whether somebody opened it; else it is let go when nothing of it is uncertain or shown (row A8)."""
         self._resolution = anyio.Event()
+        self.recovery: Recovery = Nobody()
+        """The model's own way out of an uncertain effect; set by the house."""
         self.when_free: Callable[[], Awaitable[None]] = _nothing
         """Begins the next queued prompt, if the lease is free."""
         self.delivering = anyio.Lock()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 
 from steadyhand.core.questions import UserQuestion
@@ -10,7 +12,7 @@ from steadyhand.core.scope import overlaps
 from steadyhand.core.views import PlanItem, PlanTold
 from steadyhand.core.words import check_sentence
 from steadyhand.session.owner import Owner
-from steadyhand.tools.tool import Asked
+from steadyhand.tools.tool import Asked, Said
 
 
 @attrs.frozen
@@ -30,6 +32,12 @@ class TurnPerson:
 
     def plan(self, items: tuple[PlanItem, ...]) -> None:
         self.owner.tell(self.turn_id, PlanTold(items))
+
+    async def inspect(self, attempt_id: str) -> Said:
+        return await self.owner.recovery.inspect(attempt_id)
+
+    async def settle(self, attempt_id: str, inspection_id: str, action: Literal["confirm", "waive"]) -> Said:
+        return await self.owner.recovery.settle(attempt_id, inspection_id, action)
 
     def known_problems(self, path: str | None) -> tuple[str, ...]:
         wanted = Scope(everything=True) if path is None else Scope(paths=(path,))

@@ -30,14 +30,14 @@ named_max = 3
 log = logging.getLogger(__name__)
 
 
-async def revive(house: House, folders: Sequence[str]) -> None:
-    """`folders`: URIs of the open workspace folders."""
+async def revive(house: House, folders: Sequence[str], free_s: float = free_s_max) -> None:
+    """`folders`: URIs of the open workspace folders; `free_s`: how long one owned elsewhere is waited for."""
     paths = {path for uri in folders if (path := path_of(uri)) is not None}
     found = await house.world.in_thread(_unsettled, house, frozenset(paths))
     opened: list[Owner] = []
 
     async def take(session_id: str) -> None:
-        owner = await _open_when_free(house, session_id)
+        owner = await _open_when_free(house, session_id, free_s)
         if owner is not None:
             opened.append(owner)
 
@@ -66,10 +66,10 @@ def _unsettled(house: House, paths: frozenset[str]) -> list[str]:
     return [session_id for _, session_id in newest if session_id]
 
 
-async def _open_when_free(house: House, session_id: str) -> Owner | None:
+async def _open_when_free(house: House, session_id: str, free_s: float) -> Owner | None:
     """None: owned elsewhere, or it cannot be opened, which fails alone (row S6)."""
     free = partial(house.world.in_thread, shelf.free, house.world, session_id)
-    with anyio.move_on_after(free_s_max) as limit:
+    with anyio.move_on_after(free_s) as limit:
         # The client may have opened it meanwhile; then the lock is our own.
         # Polled, since a lock of the system tells nobody that it is free.
         while session_id not in house.owners and not await free():  # noqa: ASYNC110

@@ -15,6 +15,7 @@ from steadyhand.core.views import ReadOnly, SessionView
 from steadyhand.journal.log import Journal, load
 from steadyhand.session.folder import OWNER_LOCK, Held, announce, session_path, sessions_path, take
 from steadyhand.session.summary import Summary, read_summary, summary_of, write_summary
+from steadyhand.session.uris import path_of
 from steadyhand.session.world import World
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -107,6 +108,21 @@ def glance(world: World, session_id: str) -> SessionView | None:
         model=found.model, busy=False, parked=False, uncertain=found.uncertain, workspace=found.workspace,
         read_only=read_only,
     )  # fmt: skip
+
+
+def root_of(world: World, workspace: str | None) -> str | None:
+    """The folder of a workspace's URI with links resolved; None where there is none."""
+    path = path_of(workspace) if workspace else None
+    if path is None:
+        return None
+    try:
+        folder = world.disk.open_folder(path)
+    except OSError:
+        return None
+    try:
+        return world.disk.real_path(folder)
+    finally:
+        world.disk.close(folder)
 
 
 def free(world: World, session_id: str) -> bool:

@@ -12,6 +12,7 @@ from steadyhand.core.identity import BadArguments, parse_arguments, sha256
 from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import Evidence
 from steadyhand.core.text_edit import FileText, decode
+from steadyhand.tools import restore
 from steadyhand.tools.ask_user import AskUser
 from steadyhand.tools.command_output import CommandOutput
 from steadyhand.tools.content import Contents
@@ -19,11 +20,13 @@ from steadyhand.tools.delete_file import DeleteFile
 from steadyhand.tools.diagnostics import Diagnostics
 from steadyhand.tools.edit_file import EditFile
 from steadyhand.tools.find_files import FindFiles
+from steadyhand.tools.inspect_effect import InspectEffect
 from steadyhand.tools.list_files import ListFiles
 from steadyhand.tools.move_file import MoveFile
 from steadyhand.tools.read_file import ReadFile
 from steadyhand.tools.run_command import RunCommand
 from steadyhand.tools.search_text import SearchText
+from steadyhand.tools.settle_effect import SettleEffect
 from steadyhand.tools.stop_command import StopCommand
 from steadyhand.tools.todo import Todo
 from steadyhand.tools.tool import Ground, Refusal, Tool, checkpoint_bytes_max
@@ -37,11 +40,13 @@ TOOLS: tuple[Tool, ...] = (
     Diagnostics(),
     _edit_file,
     FindFiles(),
+    InspectEffect(),
     ListFiles(),
     MoveFile(),
     ReadFile(),
     RunCommand(),
     SearchText(),
+    SettleEffect(),
     StopCommand(),
     Todo(),
     _write_file,
@@ -50,7 +55,7 @@ BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
 READING_TOOLS: tuple[Tool, ...] = tuple(tool for tool in TOOLS if tool.effect == "reads")
 OFFERS: tuple[ToolOffer, ...] = tuple(tool.offer for tool in TOOLS)
 
-_WITHOUT_RECIPE = {MoveFile.name, DeleteFile.name}
+_WITHOUT_RECIPE = {MoveFile.name, DeleteFile.name, restore.NAME}
 _RECIPES = {tool.name: tool.recipe for tool in (_edit_file, _write_file)}
 
 

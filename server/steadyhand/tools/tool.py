@@ -92,6 +92,15 @@ class Asked:
     asked: bool = True
 
 
+@attrs.frozen
+class Said:
+    """What came of a step, in words for the model. `reason`: a word, where it was not done."""
+
+    done: bool
+    text: str
+    reason: str | None = None
+
+
 class Person(Protocol):
     """What a body may do with the person, and what the server knows for them. For tools whose very sense that is."""
 
@@ -103,6 +112,14 @@ class Person(Protocol):
 
     def known_problems(self, path: str | None) -> tuple[str, ...]:
         """The server's own marks at an absolute path (at what is below it too), or all of them; a sentence each."""
+        ...
+
+    async def inspect(self, attempt_id: str) -> Said:
+        """Look at an uncertain effect; a step of the turn that counts as parked (row B5)."""
+        ...
+
+    async def settle(self, attempt_id: str, inspection_id: str, action: Literal["confirm", "waive"]) -> Said:
+        """Settle one as the model's, on that inspection."""
         ...
 
 
@@ -117,6 +134,12 @@ class Nobody:
 
     def known_problems(self, path: str | None) -> tuple[str, ...]:
         return ()
+
+    async def inspect(self, attempt_id: str) -> Said:
+        return Said(False, "Nothing can be inspected here.", "not_found")
+
+    async def settle(self, attempt_id: str, inspection_id: str, action: Literal["confirm", "waive"]) -> Said:
+        return Said(False, "Nothing can be settled here.", "not_found")
 
 
 @attrs.frozen

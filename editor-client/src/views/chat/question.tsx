@@ -1,0 +1,121 @@
+/**
+ * A question of the server: a permission with what will happen and a diff, a call held back by an uncertain effect,
+ * or a question of the model. Answered by buttons or by their number; a stale one says what became of it.
+ */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { JSX } from "preact";
+import type { CallState, OptionId, PermissionAskParams, Uncertain, UserAskParams } from "../../protocol";
+import type { Question } from "../../store";
+import { STATE } from "../../words";
+import { Arguments, Doubt, subject, verb } from "./call";
+import { Diff } from "./diff";
+import { tell } from "./host";
+import { Icon } from "./icons";
+
+const QUIET: ReadonlySet<OptionId> = new Set(["reject", "refuse"]);
+
+/** `call`: how the call stands that is asked about, once that is known. */
+export function QuestionCard({ question, call, uncertain }: { readonly question: Question; readonly call: CallState | undefined; readonly uncertain: readonly Uncertain[] }): JSX.Element {
+  if (question.gone !== undefined) {
+    const title = question.about.kind === "permission" ? question.about.asked.title : question.about.asked.question;
+    return (
+      <div class="note" role="note">
+        <Icon name="question" />
+        <span>
+          “{title}” needs no answer any more. {question.gone}
+          {call !== undefined && ` The call: ${STATE[call]}.`}
+        </span>
+      </div>
+    );
+  }
+  return question.about.kind === "permission" ? <Permission asked={question.about.asked} uncertain={uncertain} /> : <Asked asked={question.about.asked} />;
+}
+
+function Permission({ asked, uncertain }: { readonly asked: PermissionAskParams; readonly uncertain: readonly Uncertain[] }): JSX.Element {
+  const [note, setNote] = useState("");
+  const [noting, setNoting] = useState(false);
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => card.current?.scrollIntoView({ block: "nearest" }), []);
+  const held = asked.uncertain !== undefined && asked.uncertain.length > 0;
+  const answer = (option: OptionId): void => tell({ kind: "answer", askId: asked.askId, option, note });
+  const onKey = (event: KeyboardEvent): void => {
+    const option = asked.options[Number(event.key) - 1];
+    if (option === undefined || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    answer(option.id);
+  };
+  return (
+    <section class={`question ${held ? "held" : ""}`} role="alertdialog" aria-label={`Steadyhand asks: ${asked.title}`} ref={card} tabIndex={-1} onKeyDown={onKey}>
+      <h2>
+        <Icon name={held ? "warning" : "question"} />
+        <span>
+          {held ? "Held back: " : ""}
+          {verb(asked.tool)} <b>{subject(asked)}</b>
+        </span>
+      </h2>
+      {asked.text !== undefined && <p class="question-text">{asked.text}</p>}
+      {asked.diff !== undefined && asked.diff !== "" ? <Diff text={asked.diff} /> : asked.tool === "run_command" && <Arguments text={asked.arguments} />}
+      {(asked.uncertain ?? []).map((one) => {
+        const now = uncertain.find((known) => known.attemptId === one.attemptId) ?? one;
+        return (
+          <div class="waits-for" key={one.attemptId}>
+            <div class="waits-title">
+              <Icon name="warning" /> {now.title}
+            </div>
+            <Doubt uncertain={{ ...now, actions: [] }} />
+          </div>
+        );
+      })}
+      {noting && (
+        <label class="note-field">
+          <span>What should the model know?</span>
+          <input type="text" value={note} onInput={(event) => setNote(event.currentTarget.value)} onKeyDown={(event) => event.key === "Enter" && answer("reject")} ref={(input) => input?.focus()} />
+        </label>
+      )}
+      <div class="buttons">
+        {asked.options.map((option, at) => (
+          <button type="button" key={option.id} class={at === 0 ? "button" : QUIET.has(option.id) ? "button danger" : "button secondary"} onClick={() => answer(option.id)} title={`${option.label} (${at + 1})`}>
+            {option.label}
+          </button>
+        ))}
+        {!noting && asked.options.some((option) => option.id === "reject") && (
+          <button type="button" class="link" onClick={() => setNoting(true)}>
+            Reject with a note…
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Asked({ asked }: { readonly asked: UserAskParams }): JSX.Element {
+  const [text, setText] = useState("");
+  const options = asked.options ?? [];
+  const answer = (given: string): void => tell({ kind: "answerUser", askId: asked.askId, answer: { answer: given } });
+  return (
+    <section class="question" role="alertdialog" aria-label={`Question: ${asked.question}`}>
+      <h2>
+        <Icon name="question" />
+        <span>{asked.question}</span>
+      </h2>
+      {options.length === 0 && (
+        <input type="text" aria-label="Your answer" value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={(event) => event.key === "Enter" && text.trim() !== "" && answer(text)} />
+      )}
+      <div class="buttons">
+        {options.map((option) => (
+          <button type="button" key={option} class="button secondary" onClick={() => answer(option)}>
+            {option}
+          </button>
+        ))}
+        {options.length === 0 && (
+          <button type="button" class="button" disabled={text.trim() === ""} onClick={() => answer(text)}>
+            Answer
+          </button>
+        )}
+        <button type="button" class="link" onClick={() => tell({ kind: "answerUser", askId: asked.askId, answer: { dismissed: true } })}>
+          Dismiss
+        </button>
+      </div>
+    </section>
+  );
+}

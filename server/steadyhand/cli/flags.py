@@ -1,0 +1,105 @@
+"""What a command line asks for. Bad flags end the program with 2 and a usage on stderr, as argparse has it.
+
+    steadyhand sessions | show ID | export ID | doctor | ask TEXT
+    steadyhand recovery list | inspect ID | confirm ID | reject ID | waive ID | end-survivors ID
+
+Each takes `--json` and `--state-dir DIR`. An ID is an id or a unique beginning of it, of 4 digits or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Literal, cast, get_args
+
+import attrs
+
+from steadyhand.core.record import Mode
+
+Verb = Literal["sessions", "show", "export", "recovery", "ask", "doctor"]
+Deed = Literal["list", "inspect", "confirm", "reject", "waive", "end-survivors"]
+VERBS: tuple[str, ...] = get_args(Verb)
+tail_default = 200
+
+_CODES = "Exit codes: 0 done; 1 refused or failed, with a sentence on stderr; 2 bad flags; 128 + n for signal n."
+_DEEDS: dict[Deed, str] = {
+    "list": "what is uncertain, in every session",
+    "inspect": "look at the world for one effect",
+    "confirm": "settle it as that look finds it",
+    "reject": "note that it shall not be repeated; it stays uncertain",
+    "waive": "go on without knowing",
+    "end-survivors": "end what a command left running",
+}
+
+
+@attrs.frozen
+class Flags:
+    """`id`: of a session, or of an attempt for `recovery`; None where the verb needs none."""
+
+    verb: Verb
+    json: bool = False
+    state_directory: str | None = None
+    id: str | None = None
+    tail: int = tail_default
+    form: Literal["markdown", "json"] = "markdown"
+    deed: Deed = "list"
+    yes: bool = False
+    text: str = ""
+    session: str | None = None
+    workspace: str | None = None
+    mode: Mode | None = None
+
+
+def read(arguments: Sequence[str]) -> Flags:
+    """The flags; SystemExit(2) for what is none, SystemExit(0) after `--help`."""
+    found = vars(_parser().parse_args(arguments))
+    given = {name: value for name, value in found.items() if value is not None}
+    return Flags(**given)
+
+
+def _parser() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", help="answer in the wire's shapes")
+    shared.add_argument("--state-dir", dest="state_directory", metavar="DIR", help="where sessions lie")
+    parser = argparse.ArgumentParser("steadyhand", description="Steadyhand on a command line.", epilog=_CODES)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+
+    def verb(name: Verb, does: str) -> argparse.ArgumentParser:
+        return cast(
+            "argparse.ArgumentParser", verbs.add_parser(name, parents=[shared], help=does, description=f"{does}.")
+        )
+
+    verb("sessions", "every session, newest first")
+    show = verb("show", "one session as it stands, read without taking it")
+    show.add_argument("id", metavar="ID")
+    show.add_argument("--tail", type=_count, metavar="N", help="with --json: the last N messages")
+    export = verb("export", "one session as a text, nothing redacted")
+    export.add_argument("id", metavar="ID")
+    export.add_argument("--format", dest="form", choices=("markdown", "json"))
+    _add_recovery(verb("recovery", "uncertain effects: list, look, decide"), shared)
+    ask = verb("ask", "a prompt, carried out here and now")
+    ask.add_argument("text", metavar="TEXT")
+    ask.add_argument("--session", metavar="ID", help="go on with it; else a new one is made")
+    ask.add_argument("--workspace", metavar="DIR", help="of a new session; this folder if left out")
+    ask.add_argument("--mode", choices=get_args(Mode))
+    verb("doctor", "how this installation stands")
+    return parser
+
+
+def _add_recovery(parser: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
+    deeds = parser.add_subparsers(dest="deed", required=True)
+    for name, does in _DEEDS.items():
+        deed = deeds.add_parser(name, parents=[shared], help=does, description=f"{does}.")
+        if name == "list":
+            deed.add_argument("--session", metavar="ID")
+            continue
+        deed.add_argument("id", metavar="ID", help="of the attempt, or a unique beginning of 4 digits or more")
+        if name != "inspect":
+            deed.add_argument("--yes", action="store_true", help="act on what is found, without a question")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number

@@ -1,0 +1,108 @@
+"""Turns of the real session over the real adapters: what a provider streams is what is run, shown and sent back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from steadyhand.adapters.model_providers import ModelSettings, RemoteModels
+from tests.models.streams import DIALECTS, KEY, PROVIDER, Ask, Dialect, End, Say, Step, Think, plain, written
+from tests.support.scripted_provider import CUT, Scripted, ScriptedProvider
+from tests.support.turns import Place, rig
+
+pytestmark = pytest.mark.anyio
+both = pytest.mark.parametrize("dialect", DIALECTS)
+patience_s = 30.0
+
+
+def answer(dialect: Dialect, *steps: Step) -> Scripted:
+    return Scripted([plain(written(dialect, steps))])
+
+
+async def turn(
+    place: Place, dialect: Dialect, provider: ScriptedProvider, *prompts: str, life: int = 1, session: str | None = None
+) -> tuple[str, list[str], list[str]]:
+    """(session, reason of each turn, warnings) of a session that asks this provider."""
+    settings = ModelSettings(PROVIDER[dialect], provider.address, "MINE")
+    models = RemoteModels(lambda: settings, lambda: {"MINE": KEY})
+    reasons: list[str] = []
+    with anyio.fail_after(patience_s):
+        async with rig(place, life=life, models=lambda _, __: models.model(PROVIDER[dialect], "a-model")) as house:
+            if session is None:
+                session = await house.create()
+            else:
+                await house.open(session)
+            for number, prompt in enumerate(prompts):
+                reasons.append((await house.say(session, prompt, f"prompt-{life}-{number}")).reason)
+            warned = [warning.text for warning in house.editor.warnings]
+        await models.close()
+    return session, reasons, warned
+
+
+@both
+async def test_a_turn_with_a_call(tmp_path: Path, dialect: Dialect) -> None:
+    """A streamed call is run, its reply goes back behind it, and reasoning where it belongs (P1, T1, T5)."""
+    place = Place.under(tmp_path)
+    write = Ask("write_file", ('{"path":"a.txt",', '"content":"é🙂\\n"}'), "call_9")
+    answers = [
+        answer(dialect, Think("Hm."), Say("I write."), write, End("calls")),
+        answer(dialect, Say("Done."), End("stop")),
+        answer(dialect, Say("Again."), End("stop")),
+    ]
+    async with ScriptedProvider(*answers) as provider:
+        session, reasons, warned = await turn(place, dialect, provider, "Write a.txt", "And now?")
+        assert (reasons, warned) == (["done", "done"], [])
+        assert place.files() == {"a.txt": "é🙂\n"}
+        first, second, third = (asked.body for asked in provider.asked)
+        _, reasons, _ = await turn(place, dialect, provider, "After a restart", life=2, session=session)
+    told = json.loads(second)["messages"]
+    if dialect == "chat":
+        assert [message["role"] for message in told] == ["system", "user", "assistant", "tool"]
+        assert told[2]["reasoning_content"] == "Hm."
+        assert told[3]["tool_call_id"] == told[2]["tool_calls"][0]["id"]
+    else:
+        assert [[block["type"] for block in message["content"]] for message in told] == [
+            ["text"], ["text", "tool_use"], ["tool_result"],
+        ]  # fmt: skip
+    ends = [body.rindex(b"]", 0, body.index(b'"stream":true')) for body in (first, second, third)]
+    assert second.startswith(first[: ends[0] - 2])
+    assert third.startswith(second[: ends[1] - 2])
+    assert provider.asked[3].body.startswith(third[: ends[2] - 2])
+    assert KEY.encode() not in place.journal(session)
+
+
+@both
+async def test_a_cut_call_is_not_run(tmp_path: Path, dialect: Dialect) -> None:
+    """Cut in a call's arguments or after them, or ended by length: nothing is run, and it is said (T6, case 89)."""
+    whole = '{"path":"a.txt","content":"x"}'
+    started = plain(written(dialect, (Say("I write."), Ask("write_file", (whole[:20],)))))
+    closed = plain(written(dialect, (Say("I write."), Ask("write_file", (whole,)))))
+    cases = [
+        (Scripted([started, CUT]), "cut"),
+        (Scripted([closed]), "cut"),
+        (answer(dialect, Ask("write_file", (whole,)), End("length")), "length"),
+    ]
+    for number, (scripted, reason) in enumerate(cases):
+        place = Place.under(tmp_path / str(number))
+        async with ScriptedProvider(scripted) as provider:
+            _, reasons, _ = await turn(place, dialect, provider, "Write a.txt")
+        assert reasons == [reason]
+        assert place.files() == {}
+
+
+@both
+async def test_trouble_is_one_sentence(tmp_path: Path, dialect: Dialect) -> None:
+    """A refused key ends the turn with the adapter's sentence; the key stands nowhere on disk (P3, E2)."""
+    place = Place.under(tmp_path)
+    refused = Scripted([json.dumps({"error": {"message": f"bad {KEY}"}}).encode()], 401, {}, "length")
+    async with ScriptedProvider(refused) as provider:
+        session, reasons, warned = await turn(place, dialect, provider, "Hi")
+    assert reasons == ["modelFailed"]
+    assert len(warned) == 1
+    assert "does not accept the key (401)" in warned[0]
+    assert "MINE" in warned[0]
+    assert not any(KEY.encode() in path.read_bytes() for path in place.base.rglob("*") if path.is_file())
+    assert session
