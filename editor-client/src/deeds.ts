@@ -38,7 +38,8 @@ export class Deeds implements ChatDeeds {
   async on(message: Exclude<FromChat, { kind: "ready" }>): Promise<void> {
     switch (message.kind) {
       case "draft":
-        return this.desk.keepDraft(message.sessionId, message.text);
+        this.desk.keepDraft(message.sessionId, message.text);
+        return;
       case "send":
         return this.desk.send(message.text, message.attachments);
       case "stop":

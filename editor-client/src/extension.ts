@@ -104,13 +104,17 @@ async function tellStopped(text: string): Promise<void> {
 function onTold(told: Told, desk: Desk): void {
   switch (told.method) {
     case "steadyhand/turn/event":
-      return desk.turnEvent(told.params);
+      desk.turnEvent(told.params);
+      return;
     case "steadyhand/recovery/changed":
-      return desk.snapshotIs(told.params);
+      desk.snapshotIs(told.params);
+      return;
     case "steadyhand/session/changed":
-      return desk.sessionChanged(told.params);
+      desk.sessionChanged(told.params);
+      return;
     case "steadyhand/queue/changed":
-      return desk.queueIs(told.params.sessionId, told.params.queue);
+      desk.queueIs(told.params.sessionId, told.params.queue);
+      return;
   }
 }
 
@@ -118,7 +122,7 @@ function showUncertain(view: View, tree: RecoveryTree, treeView: vscode.TreeView
   const count = view.uncertain.length;
   tree.show(view);
   treeView.badge = count > 0 ? { value: count, tooltip: `${count} uncertain` } : undefined;
-  void vscode.commands.executeCommand("setContext", "steadyhand.uncertain", count > 0);
+  void vscode.commands.executeCommand("setContext", "steadyhand.anyEffect", count + view.settled.length > 0);
   void recovery.tellUncertain(count);
 }
 

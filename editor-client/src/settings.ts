@@ -25,9 +25,7 @@ const MACHINE = [
   "hooks",
 ] as const;
 
-export interface Nested {
-  [name: string]: unknown;
-}
+export type Nested = Record<string, unknown>;
 
 /** Dotted names → nested objects. */
 export function nested(flat: ReadonlyMap<string, unknown>): Nested {

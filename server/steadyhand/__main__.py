@@ -1,4 +1,5 @@
-"""The composition root: the one place that names adapters. Without arguments it serves LSP over stdio.
+"""The composition root: the one place that names adapters. Without arguments it serves LSP over stdio; with a verb
+first it is the command line of `cli`.
 
 `run` takes the ports, so that tests, the demo and the harness hand in others; nothing here knows of faults. The
 descriptors of the protocol are claimed before anything else that matters is imported (row E4), which is why the
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
     from steadyhand.edge.stdio import Stdio
     from steadyhand.ports import Clock, Disk, Ids, Model, Models, Processes
 
-USAGE = "usage: steadyhand [--stdio] [--clientProcessId=N] [--state-dir DIR] [--version]"
+VERBS = ("sessions", "show", "export", "recovery", "ask", "doctor")
+USAGE = (
+    "usage: steadyhand [--stdio] [--clientProcessId=N] [--state-dir DIR] [--version]   serve an editor\n"
+    f"       steadyhand {{{','.join(VERBS)}}} [--help]   without one"
+)
 
 
 class Flags(NamedTuple):
@@ -42,6 +47,11 @@ def main() -> int:
 
         sys.stdout.write(f"steadyhand {__version__}\n")
         return 0
+    if arguments[:1] in (["--help"], ["-h"]):
+        sys.stdout.write(f"{USAGE}\n")
+        return 0
+    if arguments and arguments[0] in VERBS:
+        return command_line(arguments, system_ports())
     flags = read_flags(arguments)
     if flags is None:
         sys.stderr.write(f"steadyhand: cannot read the flags {' '.join(arguments)}\n{USAGE}\n")
@@ -61,6 +71,19 @@ def run(stdio: Stdio, ports: Ports, flags: Flags) -> int:
 
     connection = Connection(stdio, flags.client_process_id, flags.state_directory, *ports)
     return connection.run()
+
+
+def command_line(arguments: list[str], ports: Ports) -> int:
+    """Carry out one verb; the exit code. SystemExit(2) for bad flags."""
+    from steadyhand.cli.program import CommandLine
+    from steadyhand.edge.settings import read_settings, resolved_state_directory, state_directory
+
+    environment = ports.processes.environment()
+
+    def folder(flag: str | None) -> str:
+        return resolved_state_directory(ports.disk, state_directory(flag, environment, None)[0])
+
+    return CommandLine(read_settings(None, environment).settings, folder, *ports).run(arguments)
 
 
 def system_ports() -> Ports:

@@ -1,4 +1,4 @@
-"""`make demo`: the server is killed at four bad moments, and afterwards says what is true and does nothing twice.
+"""`make demo`: the server is killed at bad moments, and afterwards says what is true and does nothing twice.
 
 Each scene asks for one thing that could be seen twice (a line appended to a file), lets the server die somewhere in
 it, starts it again, and compares what it says with what is on disk. Then the work goes on. The end is a table; the
@@ -189,11 +189,64 @@ def during_a_command(run: Run) -> Row:
     return Row("a command", last, SAID.get(str(call["state"]), "?"), f"it had run {times(there)}", agrees)
 
 
+def rejected_and_restored(run: Run) -> Row:
+    """A conflict can be refused a repeat, brought back to before, and that undone again."""
+    title("5  Rejected, brought back, and back again")
+    name, line, other = "CHANGES.md", "- Cups are blue.", "- A stranger's line."
+    path = run.shop.folder / name
+    before = path.read_bytes()
+    someone = [sys.executable, "-c", f"open({str(path)!r}, 'a').write({other + chr(10)!r})"]
+    run.killed(f'append "{line}" to {name}', verb="write", carries="result", run=someone)
+    found_there = path.read_bytes()
+    with Visit(run.shop) as visit:
+        call = run.reopened(visit)
+        attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
+        seen = visit.command("recovery.inspect", **attempt)["inspection"]["inspectionId"]
+        visit.command("recovery.reject", **attempt, inspectionId=seen)
+        say("You choose Reject:", visit.hint(name, "uncertain-write"))
+        say("It still offers:", " · ".join(visit.offers(run.shop, name)))
+        visit.command("recovery.restore", **attempt, inspectionId=seen)
+        restored = path.read_bytes() == before
+        say("You choose Restore:", f"the file is {'as before, byte for byte' if restored else 'NOT as before'}.")
+        said = visit.told("back: CHANGES.md")
+        undo = said.partition("/recovery restore ")[2].split()[0]
+        visit.ask(run.session, f"/recovery inspect {undo}")
+        visit.ask(run.session, f"/recovery restore {undo}")
+        undone = path.read_bytes() == found_there
+        say("You undo that:", f"the file is {'as it was found' if undone else 'NOT as it was found'}.")
+    last = run.shop.count(name, line)
+    agrees = call["state"] == "unknown" and restored and undone and last == 1
+    return Row(f"a line for {name}", last, SAID["conflict"], "brought back and undone, byte for byte", agrees)
+
+
+def tried_again(run: Run) -> Row:
+    """What is proved absent, with nobody left who could still do it, may be tried again: the same intention, once."""
+    title("6  Tried again, because it is certain that it did not happen")
+    name, line = "NOTES.md", "- Spoons are free."
+    run.killed(f'append "{line}" to {name}', verb="exchange", target=name)
+    there = run.shop.count(name, line)
+    say("On disk:", f"the line stands in {name} {times(there)}.")
+    with Visit(run.shop, retry=True) as visit:
+        call = run.reopened(visit)
+        attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
+        seen = visit.command("recovery.inspect", **attempt)["inspection"]
+        say("You choose Inspect:", seen["text"])
+        say("Now it offers:", " · ".join(visit.offers(run.shop, name)))
+        visit.command("recovery.retry", **attempt, inspectionId=seen["inspectionId"])
+        say("You choose Retry:", notices_of(visit.open(run.session))[-1])
+    last = run.shop.count(name, line)
+    say("On disk:", f"the line stands in {name} {times(last)}.")
+    agrees = call.get("settled") == "checked_absent" and (there, last) == (0, 1)
+    return Row(f"a line for {name}", last, SAID["checked_absent"], f"it was there {times(there)}; retried, once", agrees)
+
+
 SCENES: tuple[Callable[[Run], Row], ...] = (
     before_the_file_is_replaced,
     after_the_file_was_replaced,
     while_somebody_else_saves,
     during_a_command,
+    rejected_and_restored,
+    tried_again,
 )
 
 

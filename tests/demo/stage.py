@@ -79,8 +79,11 @@ class Shop:
 class Visit:
     """One life of the server. `faults`: see tests/support/killed_server.py; without them it is the plain one."""
 
-    def __init__(self, shop: Shop, *faults: Mapping[str, object]) -> None:
+    def __init__(self, shop: Shop, *faults: Mapping[str, object], retry: bool = False) -> None:
+        """`retry`: with the switch for it on, which is off by default."""
         command, environment = shipped(shop.state, faults)
+        if retry:
+            environment = {**environment, "STEADYHAND_RECOVERY_RETRY": "1"}
         self.client = RawClient(command, environment)
         self.client.initialize(
             {
@@ -122,6 +125,16 @@ class Visit:
     def died(self) -> int:
         """Wait for the end; the signal that ended it, 0 if none did."""
         return max(0, -self.client.wait_exit(turn_s_max))
+
+    def told(self, part: str) -> str:
+        """The last message to the person with that in it."""
+
+        def found() -> str | None:
+            shown = [str(each["message"]) for each in self.client.notifications("window/showMessage")]
+            return next((text for text in reversed(shown) if part in text), None)
+
+        sentence: str = self.client.wait_for(found, answer_s_max, f"a message with “{part}”")
+        return sentence
 
     def hints(self) -> dict[str, Json]:
         """File name → the last hint the server put at it (an LSP diagnostic)."""

@@ -86,8 +86,8 @@ def test_nobody_else_is_ended(desk: Desk) -> None:
 
 
 def test_it_is_refused_in_order(desk: Desk) -> None:
-    """A3, wire.md: params, unknownSession, notOwner, attempt not known, an inspection that is not the latest; nothing is
-    ended and nothing recorded by it."""
+    """A3, wire.md: params, unknownSession, notOwner, attempt not known, an inspection that is not the latest; nothing
+    is ended and nothing recorded by it."""
     first = desk.inspected()["inspectionId"]
     latest = desk.inspected()["inspectionId"]
     before = desk.lives.place.journal(desk.session_id)

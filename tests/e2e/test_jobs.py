@@ -79,7 +79,7 @@ def test_a_job_runs_beside_later_turns_and_ends_with_its_session(desk: Desk) -> 
     assert desk.alive(job)
     written = client.say('write_file {"path": "a.txt", "content": "new"}', sessionId=session_id)
     assert [change["path"] for change in written["changed"]] == ["a.txt"]
-    look = f'command_output {json.dumps({"jobId": job["jobId"], "waitMs": 300})}'
+    look = f"command_output {json.dumps({'jobId': job['jobId'], 'waitMs': 300})}"
     assert client.say(look, sessionId=session_id)["text"] == "up\n[it runs]"
     client.own("session/close", sessionId=session_id)
     assert not desk.alive(job)
@@ -100,8 +100,8 @@ def test_a_job_ends_on_the_way_out(desk: Desk) -> None:
 
 
 def test_a_job_that_outlives_a_killed_server_is_reported(desk: Desk) -> None:
-    """E5, A8, case 98: the next start tells of it with pid and mark, though nobody opens the session; it is no uncertain
-    effect; it runs until it is stopped, and a server after that has nothing to tell."""
+    """E5, A8, case 98: the next start tells of it with pid and mark, though nobody opens the session; it is no
+    uncertain effect; it runs until it is stopped, and a server after that has nothing to tell."""
     client = desk.start()
     session_id = client.own("session/create")["sessionId"]
     job = desk.job(client, session_id, "sleep 300")
@@ -115,7 +115,7 @@ def test_a_job_that_outlives_a_killed_server_is_reported(desk: Desk) -> None:
     assert str(job["pid"]) in told["message"]
     assert client.snapshot(session_id)["calls"] == []
     assert desk.alive(job)
-    stop = f'stop_command {json.dumps({"jobId": job["jobId"]})}'
+    stop = f"stop_command {json.dumps({'jobId': job['jobId']})}"
     assert "stopped on request" in client.say(stop, sessionId=session_id)["text"]
     assert not desk.alive(job)
     assert client.shut_down() == 0

@@ -238,7 +238,7 @@ def test_every_room_has_its_line() -> None:
     """Each module of the server is named among the rooms of docs/architecture.md, and no room that is not there."""
     page = read("architecture.md")
     rooms = page[page.index("\n## Rooms\n") : page.index("\n## Invariants\n")]
-    for layer in ("core", "journal", "tools", "session", "edge", "adapters"):
+    for layer in ("core", "journal", "tools", "session", "edge", "adapters", "cli"):
         found = re.search(rf"^\*\*{layer}\*\*(.*?)(?:\n\n|\Z)", rooms, re.MULTILINE | re.DOTALL)
         assert found is not None, layer
         named = set(re.findall(r"`(\w+)`", found[1]))

@@ -63,9 +63,7 @@ async def _decide(disk: SimDisk, action: Action, tally: Tally, where: str) -> No
             assert looked.inspection is not None
             inspection_id = looked.inspection.inspection_id
             disk.mark(("answered", inspection_id))
-            wanted = resolving.Wanted(
-                attempt.attempt_id, action, owner.epoch, looked.snapshot.revision, inspection_id
-            )
+            wanted = resolving.Wanted(attempt.attempt_id, action, owner.epoch, looked.snapshot.revision, inspection_id)
             try:
                 await resolving.resolve(owner, wanted)
             except Refused as refused:

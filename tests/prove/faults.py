@@ -8,6 +8,7 @@ one that wrote it all.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import get_args
 
 import anyio
@@ -101,10 +102,8 @@ async def _live(disk: SimDisk, lived: _Lived) -> None:
         lived.reopened_at = len(disk.log)
         with anyio.fail_after(life_s_max):
             await stage.house.open(SESSION, 100)
-            try:
+            with suppress(Refused):
                 await stage.say("say on", "p9")
-            except Refused:
-                pass
 
 
 def _states(told: list[Told]) -> dict[str, str]:

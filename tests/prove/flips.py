@@ -16,10 +16,11 @@ from steadyhand.journal.format import read_journal, write_line
 from tests.prove.lives import READING, SESSION, Story, outcomes, reopened, seen
 from tests.prove.tally import Tally
 from tests.prove.truth import DID_NOT_RUN, STATE, Raw, read
-from tests.support.sim_disk import Fault, SimDisk, tree_of
+from tests.support.sim_disk import Error, Fault, SimDisk, tree_of
 
 MASKS = (0x01, 0x20, 0xFF)
 nul_run_bytes = 70_000
+OTHER = "f" * 32
 
 
 def journals(story: Story) -> dict[str, bytes]:
@@ -90,7 +91,7 @@ def cut_at_every_byte(story: Story, tally: Tally, part: int, parts: int, each: i
     tree = disk.now()
     for size in range(1 + part, len(whole), parts * each):
         prefix = whole[:size]
-        files = {path: content for path, content in tree.walk().items()}
+        files = dict(tree.walk())
         files[f"{STATE}/sessions/{SESSION}/journal.jsonl"] = prefix
         tally.states += 1
         where = f"cut at {size}"
@@ -127,10 +128,14 @@ def odd_sessions(story: Story, tally: Tally) -> None:
     for name, content, expected in _odd(whole):
         tally.states += 1
         _opens(name, {**files, path: content}, expected, whole, None, tally)
-    for error in ("ENOSPC", "EIO"):
+    tally.states += 1
+    elsewhere = {path.replace(SESSION, OTHER): content for path, content in files.items()}
+    _opens("another session's journal", elsewhere, "read-only", whole, None, tally, OTHER)
+    errors: tuple[Error, ...] = ("ENOSPC", "EIO")
+    for error in errors:
         tally.states += 1
         open_call = whole[: whole.find(b"\n", whole.find(b'"kind":"started"')) + 1]
-        fault = Fault(1, error, for_good=True)  # type: ignore[arg-type]  # both are errors
+        fault = Fault(1, error, for_good=True)
         _opens(f"{error} everywhere", {**files, path: open_call}, "read-only", open_call, fault, tally)
 
 
@@ -152,12 +157,18 @@ def _as_version_2(line: bytes) -> bytes:
 
 
 def _opens(
-    name: str, files: dict[str, bytes | None], expected: str, whole: bytes, fault: Fault | None, tally: Tally
+    name: str,
+    files: dict[str, bytes | None],
+    expected: str,
+    whole: bytes,
+    fault: Fault | None,
+    tally: Tally,
+    session_id: str = SESSION,
 ) -> None:
     disk = SimDisk(tree_of(files), fault)
     before = read_journal(whole)
     try:
-        found = reopened(disk, 2)
+        found = reopened(disk, 2, session_id=session_id)
     except OSError as error:
         tally.violation(f"a session does not open: {errno.errorcode.get(error.errno or 0)}", name)
         return
@@ -172,5 +183,3 @@ def _opens(
     calls = set(fold(before.records, before.breaks).calls)
     if set(outcomes(found.ledger)) != calls:
         tally.violation("an odd session loses calls", name)
-
-

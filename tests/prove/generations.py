@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import anyio
 import attrs
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as with_seed
 from hypothesis import strategies as some
 
 from steadyhand.core.refusal import Refused
 from steadyhand.core.views import Action
-from steadyhand.session import resolving
 from steadyhand.session import house as houses
+from steadyhand.session import resolving
 from tests.prove.lives import SCENE, SESSION, Stage, first_tree, life, many, reopened, seen
 from tests.prove.power import states
 from tests.prove.tally import Tally
@@ -69,12 +70,12 @@ def live_and_die(tally: Tally, seed: int, lives: int) -> None:
     wait, houses.owner_wait_s_max = houses.owner_wait_s_max, owner_wait_s
     last: list[str] = []
 
-    @_seeded(seed)
     @settings(
         max_examples=lives, database=None, deadline=None, suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
     )  # fmt: skip
-    @given(some.lists(_generation, min_size=1, max_size=generations_max))
+    @with_seed(seed)
+    @given(some.lists(_generation, min_size=2, max_size=generations_max))
     def history(generations: list[Generation]) -> None:
         last[:] = [str(generations)]
         _live(generations, tally)
@@ -85,10 +86,6 @@ def live_and_die(tally: Tally, seed: int, lives: int) -> None:
         tally.violation(str(broken), last[0])
     finally:
         houses.owner_wait_s_max = wait
-
-
-def _seeded(number: int):  # type: ignore[no-untyped-def]  # hypothesis has no name for it
-    return seed(number)
 
 
 def _live(generations: list[Generation], tally: Tally) -> None:

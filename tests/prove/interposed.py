@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from steadyhand.journal.format import read_journal
 from tests.crash import promises
 from tests.crash.promises import AFTER, BEFORE, COUNTER, STORY, Left, lay_out, opened, temporary
 from tests.prove.kills import scratch
@@ -31,7 +32,7 @@ calls_max = 1000
 faults_each = 4
 """Every call is killed at; every so manieth fails with EIO, and every so manieth write in three more ways."""
 _named = ("create", "write", "rename", "unlink", "truncate")
-_as_called = {"rename_new": "rename", "exchange": "rename", "make_folder": "mkdir"}
+_as_called = {"rename_new": "rename", "rename_to": "rename", "exchange": "rename", "make_folder": "mkdir"}
 
 
 def interposer(folder: Path) -> Path | str:
@@ -109,7 +110,10 @@ def _tell(place: Place, command: list[str], environment: Mapping[str, str]) -> N
     """The story over the wire, as far as it goes."""
     with RawClient(command, environment) as client:
         try:
-            folders = {"workspaceFolders": [{"uri": place.uri, "name": "work"}], "initializationOptions": {"mode": "auto"}}
+            folders = {
+                "workspaceFolders": [{"uri": place.uri, "name": "work"}],
+                "initializationOptions": {"mode": "auto"},
+            }
             client.initialize(folders, answer_s_max)
             asked = {"command": "steadyhand.ask", "arguments": [{"text": STORY}]}
             client.request("workspace/executeCommand", asked, answer_s_max)
@@ -141,7 +145,7 @@ async def _later(place: Place, session_id: str) -> None:
     left = Left.of(place, session_id)
     async with rig(place, life=2) as house:
         first = await opened(house, session_id)
-    promises._said_once(first.ledger, promises.read_journal(first.journal).records)
+    promises._said_once(first.ledger, read_journal(first.journal).records)
     promises._nothing_done_by_opening(left, first)
     started, ended = left.having("started"), left.having("result")
     for call_id, (_, file) in left.proposed.items():

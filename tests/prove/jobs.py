@@ -24,6 +24,7 @@ from tests.prove.tally import Enough, Tally
 from tests.prove.variants import VARIANTS, Variant
 
 workers_max = 2
+BROKE_OFF = "the layer broke off"
 Work = Callable[[Tally], None]
 
 
@@ -92,7 +93,11 @@ def _done(job: Job) -> Tally:
     begun = time.monotonic()
     try:
         if job.variant is not None:
-            job.variant.apply()
+            try:
+                job.variant.apply()
+            except BaseException as error:
+                tally.skipped = f"cannot be applied: {error}"
+                return tally
         watched()
         job.work(tally)
     except Enough:
@@ -100,7 +105,7 @@ def _done(job: Job) -> Tally:
     except BaseException:
         # What breaks so badly that nothing can be judged is caught too; of the product itself it is a failure.
         tally.first_is_enough = False
-        tally.violation("the layer broke off", traceback.format_exc()[-2000:])
+        tally.violation(BROKE_OFF, traceback.format_exc()[-2000:])
     tally.seconds = time.monotonic() - begun
     return tally
 
@@ -112,10 +117,10 @@ def _power(story: str, part: int, parts: int) -> Work:
     return lambda tally: power_loss.lose_power(STORIES[story], tally, "byte", part, parts)
 
 
-def _sectors(*stories: str, parts: int = 1) -> Work:
+def _sectors(*stories: str, parts: int = 1, nested: bool = False) -> Work:
     def work(tally: Tally) -> None:
         for story in stories:
-            power_loss.lose_power(STORIES[story], tally, "sector", 0, parts, product=24)
+            power_loss.lose_power(STORIES[story], tally, "sector", 0, parts, product=24, nested=nested)
 
     return work
 
@@ -158,13 +163,13 @@ SHARES = {
 """Of these stories every so manieth state is taken; of "plain" each."""
 
 SAMPLES: dict[str, Work] = {
-    "L1": _sectors("plain", "again"),
+    "L1": _all(_sectors("plain", nested=True), _sectors("again")),
     "L1 saves": _sectors("saved at the exchange", "saved before the gate"),
     "L1 stops": _sectors("stopped"),
     "L1 asks": _sectors("asked"),
     "L1 killed": _killed("plain", 0, 6),
     "L1 decisions": _decided(0, 18),
-    "L2": _failed("plain", 0, 1, each=9),
+    "L2": _failed("plain", 0, 1, each=4),
     "L3": lambda tally: kills.kill_everywhere(tally, 0, 1, each=23),
     "L6": _all(_flipped("plain", 0, 1, each=41), _cut(0, 1, each=61), _odd),
     "L7": _all(zombies.stopped_attempts, lambda tally: zombies.stopped_owners(tally, 0, 1, each=23)),
@@ -176,10 +181,7 @@ SAMPLES: dict[str, Work] = {
 def short() -> list[Job]:
     """A smaller sample of each layer but the interposer, and every variant."""
     smaller = {
-        "L1": _sectors("plain", "again", parts=3),
-        "L1 saves": _sectors("saved at the exchange", "saved before the gate", parts=5),
-        "L1 stops": _sectors("stopped", parts=5),
-        "L1 asks": _sectors("asked", parts=3),
+        "L1": _all(_sectors("plain", parts=2, nested=True), _sectors("again", parts=2)),
         "L1 killed": _killed("plain", 1, 12),
         "L2": _failed("plain", 3, 25),
     }
@@ -188,9 +190,7 @@ def short() -> list[Job]:
 
 def mutants() -> list[Job]:
     """Every variant under its layers."""
-    return [
-        Job(layer, variant.breaks, SAMPLES[layer], variant) for variant in VARIANTS for layer in variant.layers
-    ]
+    return [Job(layer, variant.breaks, SAMPLES[layer], variant) for variant in VARIANTS for layer in variant.layers]
 
 
 def full() -> list[Job]:
@@ -226,6 +226,7 @@ def caught(ended: Sequence[Ended]) -> dict[str, list[str]]:
     """Variant → the layers that caught it; an empty list: it survived."""
     found: dict[str, list[str]] = {variant.breaks: [] for variant in VARIANTS}
     for one in ended:
-        if one.job.variant is not None and one.tally.violations:
+        # That something merely broke is not yet a promise that is seen to be broken.
+        if one.job.variant is not None and set(one.tally.violations) - {BROKE_OFF}:
             found[one.job.variant.breaks].append(one.job.layer)
     return found

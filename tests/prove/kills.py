@@ -75,5 +75,3 @@ def _one(folder: Path, operation: Operation, when: When, tally: Tally) -> None:
     except AssertionError as broken:
         tally.violation(f"a promise is broken: {str(broken).strip().splitlines()[-1][:150]}", where)
     shutil.rmtree(place.base, ignore_errors=True)
-
-

@@ -7,18 +7,16 @@ with what is left: the owner lock, the journal, the verdicts, without an event l
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import Any
 
 import anyio
 import attrs
 
 from steadyhand.adapters.model_practice import PracticeModel
 from steadyhand.core.ledger import Ledger
-from steadyhand.core.questions import Answer, HeldBackQuestion, PermissionQuestion
+from steadyhand.core.questions import Answer, PermissionQuestion
 from steadyhand.core.record import Mode, Record, Stamped
 from steadyhand.core.recovery import SettleSetting
 from steadyhand.core.settings import Settings
@@ -104,7 +102,14 @@ async def life(
     editor = editor or ScriptedEditor()
     async with anyio.create_task_group() as tasks:
         world = world_on(disk, number, mode, settle, editor, processes)
-        world.spawn = lambda work, name: tasks.start_soon(work, name=name)
+
+        def spawn(work: Callable[[], Awaitable[None]], name: str) -> None:
+            async def named() -> None:
+                await work()
+
+            tasks.start_soon(named, name=name)
+
+        world.spawn = spawn
         house = House(world)
         yield Stage(disk, house, editor)
         await house.stop()
@@ -164,9 +169,7 @@ def watched() -> None:
             _entered(self.ground.disk, running)
         return await command(self, running)
 
-    replaced: dict[str, Any] = {"append": kept}
-    for name, function in replaced.items():
-        setattr(Journal, name, function)
+    Journal.append = kept  # type: ignore[method-assign]  # a test watches
     PlannedChange.run = changed  # type: ignore[method-assign]  # a test watches
     PlannedCommand.run = commanded  # type: ignore[method-assign]  # a test watches
     # A pure function of one line; thousands of states have the same lines.
@@ -266,6 +269,17 @@ async def _stopped(disk: SimDisk) -> None:
         disk.before = None
 
 
+async def _moved(disk: SimDisk) -> None:
+    """Files are moved, within a folder and into a new one, and removed."""
+    async with life(disk) as stage:
+        await stage.create()
+        await stage.say(
+            _lines(
+                "move old.txt to older.txt", "move older.txt to deep/er/oldest.txt", "delete edited.txt", "run count"
+            )
+        )
+
+
 def _saving(verb_of: dict[str, str]) -> Callable[[SimDisk], Awaitable[None]]:
     """Somebody saves each of these files directly before the operation of that kind that belongs to it."""
 
@@ -307,6 +321,7 @@ STORIES = {
             _saving({f"{WORK}/old.txt": "sync", f"{WORK}/edited.txt": "sync", f"{WORK}/new.txt": "sync"}),
             exchanges=False,
         ),
+        Story("moved", _moved),
         Story("no exchange", _plain, exchanges=False),
     )
 }
@@ -356,7 +371,11 @@ def outcomes(ledger: Ledger) -> dict[str, tuple[object, ...]]:
     """What is said of each call, for comparing two openings."""
     return {
         call_id: tuple(
-            (attempt.stage, attempt.result and attempt.result.outcome, attempt.settlement and attempt.settlement.settled)
+            (
+                attempt.stage,
+                attempt.result and attempt.result.outcome,
+                attempt.settlement and attempt.settlement.settled,
+            )
             for attempt in call.attempts
         )
         for call_id, call in ledger.calls.items()
@@ -366,11 +385,3 @@ def outcomes(ledger: Ledger) -> dict[str, tuple[object, ...]]:
 def seen(disk: SimDisk, session_id: str = SESSION) -> Bytes:
     """What a process sees of the disk now."""
     return bytes_of(disk.now(), session_id)
-
-
-def held_back(option: str) -> Callable[[HeldBackQuestion], Answer]:
-    return lambda question: Answer(option)
-
-
-def plain_json(content: bytes) -> Any:
-    return json.loads(content)

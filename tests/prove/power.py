@@ -101,14 +101,16 @@ class _Pending:
                 self.writes.pop(inode, None)
                 self.choices.pop(inode, None)
             case ("sync_folder", int(folder)):
-                here = [each for each in self.names if each[1] == folder]
+                here = [each for each in self.names if _touches(each, folder)]
                 if here:
-                    self.names = [each for each in self.names if each[1] != folder]
+                    self.names = [each for each in self.names if not _touches(each, folder)]
                     _named(self.folders, here)
                     self.folder_choices = None
-            case ("link" | "rename" | "exchange" | "unlink", *_):
+            case ("link" | "rename" | "rename_to" | "exchange" | "unlink", *_):
                 self.names.append(entry)
                 self.folder_choices = None
+            case _:
+                pass
 
     def _written(self, inode: int) -> None:
         if inode in self.writes:
@@ -149,7 +151,9 @@ def _at(
 ) -> Iterator[tuple[Callable[[], Tree], int]]:
     if pending.folder_choices is None:
         pending.folder_choices = _name_choices(pending.folders, pending.names)
-    waiting = [inode for inode in {*pending.writes, *pending.grown} if pending.writes.get(inode) or inode in pending.grown]
+    waiting = [
+        inode for inode in {*pending.writes, *pending.grown} if pending.writes.get(inode) or inode in pending.grown
+    ]
     for inode in waiting:
         if inode not in pending.choices:
             pending.choices[inode] = _byte_choices(
@@ -211,6 +215,11 @@ def _name_choices(durable: dict[int, dict[str, int]], pending: list[Entry]) -> l
     return list(found.values())
 
 
+def _touches(entry: Entry, folder: int) -> bool:
+    """Whether the sync of this folder makes the operation durable; a move lasts with either, being one step."""
+    return entry[1] == folder or (entry[0] == "rename_to" and entry[3] == folder)
+
+
 def _named(folders: dict[int, dict[str, int]], entries: Iterable[Entry]) -> None:
     for entry in entries:
         match entry:
@@ -221,8 +230,13 @@ def _named(folders: dict[int, dict[str, int]], entries: Iterable[Entry]) -> None
                 folders[folder][new] = inode
             case ("exchange", int(folder), str(first), str(second), int(one), int(other)):
                 folders[folder][first], folders[folder][second] = other, one
+            case ("rename_to", int(folder), str(old), int(target), str(new), int(inode)):
+                folders[folder].pop(old, None)
+                folders[target][new] = inode
             case ("unlink", int(folder), str(name)):
                 folders[folder].pop(name, None)
+            case _:
+                pass
 
 
 def _applied(content: bytes, writes: Iterable[Entry]) -> bytes:
@@ -232,6 +246,8 @@ def _applied(content: bytes, writes: Iterable[Entry]) -> bytes:
                 content = content[:at].ljust(at, b"\0") + piece + content[at + len(piece) :]
             case ("truncate", int(), int(size)):
                 content = content[:size].ljust(size, b"\0")
+            case _:
+                pass
     return content
 
 

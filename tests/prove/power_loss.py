@@ -35,13 +35,11 @@ class Prover:
 
     def every_state(
         self, disk: SimDisk, before: Truth, where: str, torn: Torn, *, after: int = 0, part: int = 0, parts: int = 1,
-        product: int = 600, depth: int = 1, limit: int | None = None,
+        product: int = 600, depth: int = 1,
     ) -> None:  # fmt: skip
         """Every state that power loss leaves of this log, judged and opened."""
         known = truths(disk.log, before)
-        for number, state in enumerate(states(disk, after, torn, "lost", product, part, parts)):
-            if limit is not None and number >= limit:
-                return
+        for state in states(disk, after, torn, "lost", product, part, parts):
             told = f"{where}; power lost after operation {state.prefix} of {len(disk.log)}"
             self.one_state(state.tree, known[state.marks], told, depth)
 
@@ -124,12 +122,14 @@ class SimDiskPart(SimDisk):
         return found
 
 
-def lose_power(story: Story, tally: Tally, torn: Torn, part: int, parts: int, product: int = 600, limit: int | None = None) -> None:
-    """Every state of a story."""
+def lose_power(
+    story: Story, tally: Tally, torn: Torn, part: int, parts: int, product: int = 600, *, nested: bool = True
+) -> None:
+    """Every state of a story, or a share of them; `nested`: of its recovery too."""
     disk = story.told()
     _ended_in_order(story, disk, tally)
     Prover(story.scene, tally).every_state(
-        disk, Truth(), story.name, torn, part=part, parts=parts, product=product, limit=limit
+        disk, Truth(), story.name, torn, part=part, parts=parts, product=product, depth=1 if nested else depth_max
     )
 
 
@@ -138,6 +138,8 @@ def _ended_in_order(story: Story, disk: SimDisk, tally: Tally) -> None:
     ended = {record["attemptId"] for record in read(seen(disk).journal or b"").of("result")}
     if not truths(disk.log)[-1].ran <= ended:
         tally.violation("a result is lost though nothing failed", story.name)
+    if disk.misused:
+        tally.violation("a handle is used that is closed", story.name)
 
 
 def kill_then_lose_power(story: Story, tally: Tally, part: int, parts: int, settle: SettleSetting = "checked") -> None:

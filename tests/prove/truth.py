@@ -64,6 +64,8 @@ class Truth:
                     found.saving[path] = digest
                 case ("theirs", str(path), str(digest)):
                     found.theirs[path] = digest
+                case _:
+                    pass
         return found
 
 
@@ -192,8 +194,10 @@ def _possible(scene: Scene, raw: Raw) -> dict[str, set[str | None]]:
                     possible.setdefault(one["resolved"], {None}).add(one.get("intended"))
             case "result" | "settlement":
                 side = _side(record)
-                for one in evidence.get(str(attempt), []) if side else []:
-                    possible[one["resolved"]] = {one.get(side)}
+                for one in evidence.get(str(attempt), []) if side is not None else []:
+                    possible[one["resolved"]] = {one.get(str(side))}
+            case _:
+                pass
     return possible
 
 
@@ -270,7 +274,12 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
         before = stood.setdefault(attempt, set())
         if kind in ("result", "started", "intent") and kind in before and raw.damaged == 0:
             found.append(f"an attempt has two records {kind}")
-        if kind == "settlement" and "settlement" in before and raw.damaged == 0 and record["settled"] not in ("restored", "superseded"):
+        if (
+            kind == "settlement"
+            and "settlement" in before
+            and raw.damaged == 0
+            and record["settled"] not in ("restored", "superseded")
+        ):
             found.append("an attempt is settled twice")
         if kind == "started" and scene.asks and raw.damaged == 0 and "permission" not in before:
             found.append("something started before its permission was recorded")
@@ -313,9 +322,7 @@ def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, 
         if attempt is None or attempt.result is None or attempt.result.outcome in DID_NOT_RUN:
             found.append("a call that may have run is called not run")
     for call in ledger.calls.values():
-        if call.attempt is None and call.reply is None:
-            found.append("a call has no end")
-        elif call.attempt is not None and call.attempt.open:
+        if (call.attempt is None and call.reply is None) or (call.attempt is not None and call.attempt.open):
             found.append("a call has no end")
     ended = {record["attemptId"]: record for record in raw.of("result")}
     for path, attempt_id in _temporaries(raw).items():

@@ -1,4 +1,4 @@
-"""Known-bad variants of the product, each a mistake somebody could make; a proof that does not catch them proves nothing.
+"""Known-bad variants of the product, each a mistake somebody could make; a proof that misses them proves nothing.
 
 Each is a patch of the product's own functions, or a disk that keeps less than it says, applied in a process of its own.
 Nothing in the product knows of them. `layers` are tried in order until one catches it.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import attrs
 
 from steadyhand.core import ledger as ledgers
+from steadyhand.core import recovery
 from steadyhand.core.record import Record, Result, Stamped, Started
 from steadyhand.journal import format as journal_format
 from steadyhand.journal import log as journal_log
@@ -22,6 +22,7 @@ from steadyhand.session import checking, opening, resolving
 from steadyhand.session.owner import Owner
 from steadyhand.tools import change, check, content, replace
 from steadyhand.tools.content import Contents
+from steadyhand.tools.tool import Refusal
 from tests.support.sim_disk import SimDisk
 
 Patch = Callable[[], None]
@@ -37,6 +38,8 @@ class Variant:
 
 
 def _set(place: Any, name: str, value: Any) -> None:
+    """What is replaced has to be there: a variant of nothing would be caught by accident."""
+    assert hasattr(place, name), f"{place} has no {name} any more"
     setattr(place, name, value)
 
 
@@ -62,7 +65,7 @@ def _short_write_of_files_ignored() -> None:
 
     _set(replace, "write_all", once)
     _set(replace._Try, "_unfit", lambda self, missing: None)
-    _set(replace._Try, "_read_back", lambda self, missing: replace.Replaced(*self._intended(), missing))
+    _set(replace._Try, "_read_back", lambda self, missing: replace.Replaced("", 0, missing))
 
 
 def _sync_retried() -> None:
@@ -134,14 +137,13 @@ def _unlink_not_synced() -> None:
     def early(self: SimDisk, folder: Any, name: str) -> None:
         if name.endswith(".steadyhand"):
             SimDisk.sync_folder(self, folder)
-            _set(self, "quiet", True)
+            self.__dict__["quiet"] = True
         unlink(self, folder, name)
 
     sync_folder = SimDisk.sync_folder
 
     def quiet(self: SimDisk, folder: Any) -> None:
-        if getattr(self, "quiet", False):
-            _set(self, "quiet", False)
+        if self.__dict__.pop("quiet", False):
             return
         sync_folder(self, folder)
 
@@ -167,29 +169,11 @@ def _epoch_not_compared() -> None:
 
 
 def _result_lost_on_cancel() -> None:
-    run = calls._run_and_record
+    async def careless(owner: Any, turn: Any, admitted: Any, evidence: Any) -> None:
+        done = await admitted.planned.run(calls._running(owner, turn, admitted, evidence))
+        await calls._record(owner, admitted, done)
 
-    async def abandoned(owner: Any, turn: Any, *rest: Any) -> None:
-        record = calls._record
-
-        async def unless_stopped(*arguments: Any) -> None:
-            if turn.stopping is not None:
-                await anyio.sleep_forever()
-            await record(*arguments)
-
-        _set(calls, "_record", unless_stopped)
-        _set(calls.anyio, "CancelScope", lambda shield=False: _OPEN())
-        try:
-            await run(owner, turn, *rest)
-        finally:
-            _set(calls, "_record", record)
-            _set(calls.anyio, "CancelScope", _SCOPE)
-
-    _set(calls, "_run_and_record", abandoned)
-
-
-_SCOPE = anyio.CancelScope
-_OPEN = anyio.CancelScope
+    _set(calls, "run_and_record", careless)
 
 
 def _permission_after_start() -> None:
@@ -202,7 +186,7 @@ def _permission_after_start() -> None:
         if not await start(owner, turn, admitted, *rest):
             return False
         answer = await permitted(owner, turn, admitted)
-        return not isinstance(answer, calls.Refusal)
+        return not isinstance(answer, Refusal)
 
     _set(calls, "_permitted", later)
     _set(calls, "_start", started_first)
@@ -213,7 +197,9 @@ def _two_terminal_records() -> None:
 
     def again(ledger: Any, reading: Any) -> Any:
         found = decide(ledger, reading)
-        ended = [call for call in ledger.calls.values() if call.attempt and call.attempt.started and call.attempt.result]
+        ended = [
+            call for call in ledger.calls.values() if call.attempt and call.attempt.started and call.attempt.result
+        ]
         return found + [opening.Verdict(call, call.attempt, "unknown_after_restart", True) for call in ended]
 
     _set(opening, "decide", again)
@@ -250,7 +236,7 @@ def _settled_without_sync() -> None:
     _set(checking, "make_durable", lambda ground, evidence: True)
     _set(resolving, "make_durable", lambda ground, evidence: True)
     # Clearing the temporary file syncs the folder too.
-    clear = checking.clear_temporary
+    clear = check.clear_temporary
 
     def unsynced(ground: Any, *rest: Any) -> Any:
         return clear(attrs.evolve(ground, disk=_Unsynced(ground.disk)), *rest)
@@ -299,7 +285,7 @@ def _written_in_place() -> None:
 
 
 def _start_called_not_run() -> None:
-    classify = opening.classify
+    classify = recovery.classify
 
     def hopeful(reached: Any, *rest: Any) -> Any:
         return classify("intent" if reached == "started" else reached, *rest)
@@ -336,7 +322,7 @@ def _broken_journal_goes_on() -> None:
 
 
 def _result_before_effect() -> None:
-    run = calls._run_and_record
+    run = calls.run_and_record
 
     async def early(owner: Any, turn: Any, admitted: Any, evidence: Any) -> None:
         first: list[Record] = [
@@ -345,7 +331,7 @@ def _result_before_effect() -> None:
         await owner.append(first, barrier=True)
         await run(owner, turn, admitted, evidence)
 
-    _set(calls, "_run_and_record", early)
+    _set(calls, "run_and_record", early)
 
 
 VARIANTS: tuple[Variant, ...] = (
@@ -379,4 +365,3 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("started read as not run", _start_called_not_run, ("L1",)),
     Variant("checkpoint not synced", _checkpoint_not_synced, ("L1",)),
 )
-

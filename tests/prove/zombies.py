@@ -18,7 +18,9 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import attrs
@@ -38,6 +40,8 @@ from tests.support.disks import Operation, WatchedDisk
 from tests.support.sim_disk import SimDisk
 from tests.support.turns import Place, forked, rig
 
+T = TypeVar("T")
+
 owner_wait_s = 0.02
 close_s = 0.05
 child_s_max = 20.0
@@ -52,7 +56,7 @@ class StoppingDisk(WatchedDisk):
         super().__init__(system_disk())
         self.at = at
 
-    def around(self, operation: Operation, act, half):  # type: ignore[no-untyped-def]  # as in the base
+    def around(self, operation: Operation, act: Callable[[], T], half: Callable[[], T] | None) -> T:
         if operation.number == self.at:
             os.kill(os.getpid(), signal.SIGSTOP)
         return act()
@@ -186,9 +190,7 @@ async def _hang_and_reopen(disk: SimDisk, hang: _Hang, name: str, tally: Tally, 
         disk.before = hang.before
         await stage.send(f'write {name} with "{many("late")}"', "p1")
         owner = await stage.house.owner(session_id)
-        with anyio.move_on_after(stop_s_max):
-            while not hang.hanging.is_set() and owner.turn is not None:
-                await anyio.sleep(poll_s)
+        await _until(lambda: hang.hanging.is_set() or owner.turn is None)
         if not hang.hanging.is_set():
             return
         try:
@@ -199,9 +201,14 @@ async def _hang_and_reopen(disk: SimDisk, hang: _Hang, name: str, tally: Tally, 
                     tally.violation(sentence, where)
         finally:
             hang.go.set()
-        with anyio.move_on_after(stop_s_max):
-            while owner.turn is not None:
-                await anyio.sleep(poll_s)
+        await _until(lambda: owner.turn is None)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """What a hanging thread does tells nobody, so it is looked for; at most `stop_s_max`."""
+    with anyio.move_on_after(stop_s_max):
+        while not holds():  # noqa: ASYNC110  # see above
+            await anyio.sleep(poll_s)
 
 
 def _open_aside(disk: SimDisk) -> object:

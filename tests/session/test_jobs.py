@@ -1,4 +1,4 @@
-"""Background commands: started, read, stopped, ended with their session, looked for after a crash (E5, cases 65 and 98)."""
+"""Background commands: started, read, stopped, ended with their session, looked for after a crash (E5, case 98)."""
 
 from __future__ import annotations
 

@@ -26,9 +26,10 @@ ROOT = 1
 Error = Literal["EIO", "ENOSPC", "EINTR", "short"]
 Entry = tuple[object, ...]
 """
-("link", folder, name, inode, is a folder)   ("rename", folder, old, new, inode)   ("exchange", folder, a, b, inode a, inode b)
-("unlink", folder, name)        ("write", inode, position, bytes)     ("truncate", inode, size)
-("sync", inode)                 ("failed_sync", inode)                ("sync_folder", folder)   ("mark", what)
+("link", folder, name, inode, is a folder)    ("unlink", folder, name)         ("rename", folder, old, new, inode)
+("rename_to", folder, old, folder, new, inode)    ("exchange", folder, a, b, inode a, inode b)
+("write", inode, position, bytes)    ("truncate", inode, size)
+("sync", inode)    ("failed_sync", inode)    ("sync_folder", folder)    ("mark", what)
 """
 
 
@@ -75,8 +76,9 @@ def tree_of(files: dict[str, bytes | None]) -> Tree:
 
 @attrs.frozen
 class Fault:
-    """Which durable operation fails, numbered from 1, and how. "short": a write takes half of its bytes; for good, it is
-    the last that takes any, as on a disk that fills up."""
+    """Which durable operation fails, numbered from 1, and how.
+
+    "short": a write takes half of its bytes; for good, it is the last that takes any, as on a disk that fills up."""
 
     number: int
     error: Error
@@ -115,6 +117,8 @@ class SimDisk:
         self.before: Callable[[str, str], None] | None = None
         self.exchanges = True
         self.locked: set[int] = set()
+        self.misused = 0
+        """How often a handle was used that is closed; on a real disk it might be another file's by then."""
         self._parents = {child: (inode, name) for inode, each in tree.folders.items() for name, child in each.items()}
         self._attributes: dict[int, Attributes] = {}
         self._touched: dict[int, int] = {}
@@ -153,6 +157,9 @@ class SimDisk:
             case ("rename", int(folder), str(old), str(new), int(inode)):
                 self.folders[folder].pop(old, None)
                 self.folders[folder][new] = inode
+            case ("rename_to", int(folder), str(old), int(target), str(new), int(inode)):
+                del self.folders[folder][old]
+                self.folders[target][new] = inode
             case ("exchange", int(folder), str(first), str(second), int(one), int(other)):
                 self.folders[folder][first], self.folders[folder][second] = other, one
             case ("unlink", int(folder), str(name)):
@@ -162,6 +169,8 @@ class SimDisk:
                 self.files[inode] = content[:at].ljust(at, b"\0") + piece + content[at + len(piece) :]
             case ("truncate", int(inode), int(size)):
                 self.files[inode] = self.files[inode][:size].ljust(size, b"\0")
+            case _:
+                pass
 
     def now(self) -> Tree:
         """The volatile state, as a copy."""
@@ -229,7 +238,7 @@ class SimDisk:
         with self._guard:
             return Folder(self._opened(self._as_folder(self._child(folder, name), name)))
 
-    def make_folder(self, folder: Folder, name: str) -> None:
+    def make_folder(self, folder: Folder, name: str, mode: int = 0o700) -> None:
         self._announce("make_folder", name)
         with self._guard:
             parent = self._inode(folder)
@@ -404,6 +413,19 @@ class SimDisk:
             entries[new] = inode
             self.log.append(("rename", self._inode(folder), old, new, inode))
 
+    def rename_to(self, folder: Folder, name: str, other: Folder, new: str, exclusive: bool) -> None:
+        self._announce("rename_to", f"{name} -> {new}")
+        with self._guard:
+            inode = self._child(folder, name)
+            self._begin("rename_to", f"{name} -> {new}")
+            source, target = self._inode(folder), self._inode(other)
+            if exclusive and new in self.folders[target]:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+            del self.folders[source][name]
+            self.folders[target][new] = inode
+            self._parents[inode] = (target, new)
+            self.log.append(("rename_to", source, name, target, new, inode))
+
     def exchange(self, folder: Folder, first: str, second: str) -> bool:
         self._announce("exchange", f"{first} -> {second}")
         with self._guard:
@@ -497,6 +519,7 @@ class SimDisk:
     def _handle(self, handle: int) -> _Handle:
         found = self._handles.get(handle)
         if found is None:
+            self.misused += 1
             raise _error(errno.EBADF, "closed")
         return found
 

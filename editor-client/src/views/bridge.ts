@@ -7,7 +7,7 @@ import type { Action, Attachment, Mode, OptionId, UserAnswer } from "../protocol
 import type { Happened, View } from "../store";
 
 export type ToChat =
-  | { readonly kind: "view"; readonly view: View; readonly draft: string; readonly trusted: boolean }
+  | { readonly kind: "view"; readonly view: View; readonly draft: string; readonly trusted: boolean; readonly provider: string }
   | { readonly kind: "happened"; readonly happened: Happened }
   /** the text of the box, replaced */
   | { readonly kind: "box"; readonly text: string }

@@ -63,7 +63,8 @@ export class ChatView implements vscode.WebviewViewProvider {
   private receive(message: FromChat): void {
     if (message.kind === "ready") {
       this.ready = true;
-      this.post({ kind: "view", ...this.deeds.whole(), trusted: vscode.workspace.isTrusted });
+      const provider = vscode.workspace.getConfiguration("steadyhand").get("model.provider", "practice");
+      this.post({ kind: "view", ...this.deeds.whole(), trusted: vscode.workspace.isTrusted, provider });
       for (const late of this.waiting.splice(0)) this.post(late);
       return;
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import attrs
 
@@ -23,7 +23,7 @@ tail_default = 200
 
 _CODES = "Exit codes: 0 done; 1 refused or failed, with a sentence on stderr; 2 bad flags; 128 + n for signal n."
 _DEEDS: dict[Deed, str] = {
-    "list": "what is uncertain, in every session",
+    "list": "what is uncertain, in every session; also without a word",
     "inspect": "look at the world for one effect",
     "confirm": "settle it as that look finds it",
     "reject": "note that it shall not be repeated; it stays uncertain",
@@ -59,15 +59,16 @@ def read(arguments: Sequence[str]) -> Flags:
 
 def _parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--json", action="store_true", help="answer in the wire's shapes")
-    shared.add_argument("--state-dir", dest="state_directory", metavar="DIR", help="where sessions lie")
+    # Without a default, so that the parser of a deed does not undo what stood before the deed.
+    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer in the wire's shapes")
+    shared.add_argument(
+        "--state-dir", dest="state_directory", metavar="DIR", default=argparse.SUPPRESS, help="where sessions lie"
+    )
     parser = argparse.ArgumentParser("steadyhand", description="Steadyhand on a command line.", epilog=_CODES)
     verbs = parser.add_subparsers(dest="verb", required=True)
 
     def verb(name: Verb, does: str) -> argparse.ArgumentParser:
-        return cast(
-            "argparse.ArgumentParser", verbs.add_parser(name, parents=[shared], help=does, description=f"{does}.")
-        )
+        return verbs.add_parser(name, parents=[shared], help=does, description=f"{does}.", epilog=_CODES)
 
     verb("sessions", "every session, newest first")
     show = verb("show", "one session as it stands, read without taking it")
@@ -87,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_recovery(parser: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
-    deeds = parser.add_subparsers(dest="deed", required=True)
+    deeds = parser.add_subparsers(dest="deed")
     for name, does in _DEEDS.items():
         deed = deeds.add_parser(name, parents=[shared], help=does, description=f"{does}.")
         if name == "list":

@@ -1,7 +1,7 @@
 """The person at a terminal: keeps `ports.Editor` without an editor.
 
-Answers go to stdout, everything else to stderr. Somebody can be asked only where stdin is a terminal; no answer, the end
-of input and a word that is not offered are no permission. What is written to people has its control characters as
+Answers go to stdout, everything else to stderr. Somebody can be asked only where stdin is a terminal; no answer, the
+end of input and a word that is not offered are no permission. What is written to people has its control characters as
 pictures, so that no text of a model or a file moves the cursor.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TextIO
 
 import anyio
@@ -29,8 +30,9 @@ _END_STATES = ("returned", "failed", "stopped", "refused", "notRun", "unknown")
 
 
 class Terminal:
-    """`keyboard`: the descriptor answers are read from; None: nobody is there. `streaming`: a turn's text is shown as it
-    comes."""
+    """`keyboard`: the descriptor answers are read from; None: nobody is there. `streaming`: a turn is shown as it goes.
+
+    `tell` goes on when nobody reads any more: a turn does not depend on it."""
 
     def __init__(self, out: TextIO, err: TextIO, keyboard: int | None) -> None:
         self._out = out
@@ -67,6 +69,10 @@ class Terminal:
     # ports.Editor
 
     def tell(self, told: Told) -> None:
+        with suppress(OSError):
+            self._tell(told)
+
+    def _tell(self, told: Told) -> None:
         match told:
             case MessageTold(level, text) if level != "log":
                 self.note(f"steadyhand: {text}")

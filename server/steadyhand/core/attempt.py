@@ -23,6 +23,7 @@ NEXT: dict[tuple[Stage, Step], Stage] = {
     ("intended", "end_uncertain"): "uncertain",  # damage after the intent (J9)
     ("started", "end_certain"): "certain",
     ("started", "end_uncertain"): "uncertain",
+    ("certain", "look"): "certain",  # a restore, which can itself be undone (A5)
     ("uncertain", "check"): "checked",
     ("uncertain", "settle"): "closed",
     ("uncertain", "override"): "closed",

@@ -93,6 +93,11 @@ class Attempt:
         return self.stage == "uncertain"
 
     @property
+    def undoable(self) -> bool:
+        """Whether it is a restore that happened, which can itself be undone (row A5)."""
+        return self.restore_of is not None and self.result is not None and self.result.outcome == "returned"
+
+    @property
     def restorable(self) -> bool:
         """Whether the content before can be brought back, and is not there anyway, as its latest inspection found."""
         evidence = self.started.evidence if self.started is not None else ()

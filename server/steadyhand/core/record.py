@@ -385,7 +385,7 @@ class Queue:
 
 @attrs.frozen
 class Job:
-    """A background command's process: that it runs, and that it ended. No effect of its own and never uncertain (E5)."""
+    """A background command's process: that it runs, or that it ended. No effect of its own, never uncertain (E5)."""
 
     kind: ClassVar[str] = "job"
     job_id: str

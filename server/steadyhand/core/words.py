@@ -164,6 +164,10 @@ def reject_notice(title: str) -> str:
     return f"{rejected} Whether it happened stays unknown."
 
 
+def undone_notice(title: str) -> str:
+    return f"The user undid “{title}”: the content that stood there before it is back."
+
+
 def retried_notice(title: str, outcome: str, reply: str) -> str:
     return f"The user had “{title}” tried again. Its new attempt: {outcome}. {reply[:retried_reply_chars_max]}"
 
@@ -182,10 +186,11 @@ def recovery_required(title: str, attempt_id: str, session_title: str | None) ->
     short = attempt_id[:8]
     return (
         f"This call was held back and did not run: the outcome of “{title}”{where} (attempt {attempt_id}) is unknown"
-        " and"
-        " may touch the same files. Ways out: the chat line `/recovery inspect"
+        " and may touch the same files. Ways out: the tools inspect_effect and settle_effect; the chat line `/recovery inspect"
         f" {short}` and then `/recovery confirm {short}` or `/recovery waive {short}`; the command"
-        " `steadyhand.recovery.inspect` and then `.confirm` or `.waive`; the code actions at the file."
+        " `steadyhand.recovery.inspect` and then `.confirm` or `.waive`; the code actions at the file; and without an"
+        f" editor, once none has that session open, `steadyhand recovery inspect {short}` on a command line and then"
+        f" `steadyhand recovery confirm {short}` or `waive`."
     )
 
 

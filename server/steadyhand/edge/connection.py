@@ -55,7 +55,7 @@ class Connection:
         self._faults_told: frozenset[str] = frozenset()
         Inbound(self._server, self.house)
         Commands(self._server, self.house)
-        Recovery(self._server, self._editor, self.house)
+        Recovery(self._server, self._editor, self.house, lambda: self._marks.settled())
         self._virtual = VirtualDocuments(self._server, self.house)
         self._marks = Marks(self._server, lambda: self._built)
         self._editor.on_recovery_changed(self._marks.refresh)

@@ -83,6 +83,7 @@ class Marks:
                 self.refresh(session_id)
 
     async def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        await self._catch_up()
         only = params.context.only
         if only and not any(_covers(kind) for kind in only):
             return []
@@ -103,6 +104,7 @@ class Marks:
         ]
 
     async def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
+        await self._catch_up()
         return [
             types.CodeLens(range=mark.range, command=_command(mark, action))
             for mark in self._at(params.text_document.uri)
@@ -117,6 +119,10 @@ class Marks:
             for mark in marks
             if mark.uri == uri or (path is not None and path_of(mark.uri) == path)
         ]
+
+    async def settled(self) -> None:
+        """Wait until all that changed is published."""
+        await self._catch_up()
 
     async def _catch_up(self) -> None:
         async with self._working:

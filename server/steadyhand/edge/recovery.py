@@ -40,7 +40,15 @@ COMMANDS: tuple[Action, ...] = ("inspect", "confirm", "reject", "waive", "retry"
 class Recovery:
     """Registers the requests and commands."""
 
-    def __init__(self, server: Server, editor: AskedEditor, house: Callable[[], Awaitable[House]]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        editor: AskedEditor,
+        house: Callable[[], Awaitable[House]],
+        shown: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`shown` waits until the marks at the files say what is so; answers go out after it."""
+        self._shown = shown
         self._server = server
         self._editor = editor
         self._house = house
@@ -89,6 +97,7 @@ class Recovery:
         decided = Wanted(wanted.attempt_id, chosen, wanted.epoch, inspection_id=looked.inspection.inspection_id)
         done = await resolve(owner, decided)
         await house.let_go_if_done(owner)
+        await self._shown()
         return plain(Resolved(done.snapshot, looked.inspection))
 
     async def _carry_out(self, session_id: str, wanted: Wanted) -> object:
@@ -96,6 +105,7 @@ class Recovery:
         owner = await house.owner(session_id)
         done = await resolve(owner, wanted)
         await house.let_go_if_done(owner)
+        await self._shown()
         return plain(done)
 
     async def _ask(self, owner: Owner, attempt: Attempt, looked: InspectionView) -> Action | None:

@@ -1,7 +1,7 @@
 """A session read without taking it: for looking from outside, while its owner lives or nobody has it.
 
-Nothing is written, no lock is kept, and nothing can be changed through it. With a living owner it is shown as that one's
-journal stands; without one the verdicts of an opening are shown from memory, not recorded.
+Nothing is written, no lock is kept, and nothing can be changed through it. With a living owner it is shown as that
+one's journal stands; without one the verdicts of an opening are shown from memory, not recorded.
 """
 
 from __future__ import annotations

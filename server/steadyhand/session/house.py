@@ -26,6 +26,7 @@ from steadyhand.session.model_recovery import ModelRecovery
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
 from steadyhand.session.prompts import start_next
+from steadyhand.session.redoing import Redoing
 from steadyhand.session.removal import remove_session
 from steadyhand.session.world import World
 
@@ -361,6 +362,7 @@ class House:
         owner.neighbours = lambda: self._neighbours(owner)
         owner.when_free = partial(start_next, owner)
         owner.recovery = ModelRecovery(owner)
+        owner.redoing = Redoing(owner)
 
     def _neighbours(self, owner: Owner) -> list[Owner]:
         """Sessions of the same workspace, this one first (row B1)."""

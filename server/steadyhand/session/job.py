@@ -1,4 +1,4 @@
-"""One background command of this process: what runs, what it wrote, how it ended. It lives and ends with its session."""
+"""One background command of this process: what runs, what it wrote, how it ended. It ends with its session."""
 
 from __future__ import annotations
 

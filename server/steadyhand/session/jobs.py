@@ -1,4 +1,4 @@
-"""Background commands of a session: started, looked at, stopped, ended with it, looked for after a crash (row E5, case 98).
+"""Background commands of a session: started, looked at, stopped, ended with it, looked for after a crash (row E5).
 
 A job is no uncertain effect: its start returned, and what its process does is told by `job` records, one when it
 started and one when it ended. After a crash the processes that carry its mark are looked for at opening: what is gone

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import attrs
 
-from steadyhand.core.ledger import Attempt, Call, Ledger, fold
+from steadyhand.core.ledger import Attempt, Call, Ledger, fold, known_to_have_happened
 from steadyhand.core.record import Epoch, Notice, Outcome, Record, Result, Settled, Settlement, Stamped
 from steadyhand.core.recovery import Reached, classify, settle
 from steadyhand.core.views import ReadOnly
@@ -76,6 +76,10 @@ def open_owned(
     if loaded.newer:
         text = "A newer version of Steadyhand wrote this session. It is shown and not touched: update to go on."
         return Opened(ledger, None, ReadOnly("newer", text), loaded.damaged)
+    if ledger.session is not None and ledger.session.session_id != held.path.rpartition("/")[2]:
+        whose = ledger.session.session_id[:8]
+        text = f"The journal here is of another session, {whose}. It is shown and not touched: put it back."
+        return Opened(ledger, None, ReadOnly("disk", text), loaded.damaged)
     return _Performer(world, held, ground, ledger, loaded, reading_tools).perform(epoch, unacknowledged)
 
 
@@ -167,6 +171,28 @@ class _Performer:
                 records += settlement(self.world.ids, attempt, settled, seen)
         if records:
             self._append(journal, records)
+        late = [record for new in self._restores() for record in self._restored(new)]
+        if late:
+            self._append(journal, late)
+
+    def _restores(self) -> list[Attempt]:
+        """Restores that are known to have happened and whose settlement of the attempt they undo is missing."""
+        return [
+            attempt
+            for attempt in self.ledger.attempts.values()
+            if attempt.restore_of is not None
+            and known_to_have_happened(attempt)
+            and (old := self.ledger.attempts.get(attempt.restore_of)) is not None
+            and old.stage in ("uncertain", "checked")
+        ]
+
+    def _restored(self, new: Attempt) -> list[Record]:
+        assert new.restore_of is not None
+        old = self.ledger.attempts[new.restore_of]
+        return [
+            Settlement(old.attempt_id, old.call_id, "restored", "recovery", check=new.check),
+            _told(self.world.ids, old, "restored"),
+        ]
 
     def _recover(self, attempt: Attempt) -> Looked:
         """One look for each attempt: a second sync may succeed although the first one lost what it was to keep."""

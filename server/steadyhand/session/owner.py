@@ -15,8 +15,8 @@ import anyio
 import attrs
 
 from steadyhand.core import show
-from steadyhand.core.ledger import Ledger
-from steadyhand.core.record import EndReason, Mode, ModeSet, Record
+from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.record import EndReason, Inspection, Mode, ModeSet, Record
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import Stand, snapshot
 from steadyhand.core.told import MessageTold, QueueTold, RecoveryTold, SessionTold
@@ -68,6 +68,16 @@ class Recovery(Protocol):
     async def settle(self, attempt_id: str, inspection_id: str, action: Literal["confirm", "waive"]) -> Said: ...
 
 
+class Redoing(Protocol):
+    """How an uncertain attempt is restored or tried again (rows A5, F2)."""
+
+    async def restore(self, attempt: Attempt, latest: Inspection) -> None: ...
+
+    async def retry(self, attempt: Attempt, latest: Inspection) -> Callable[[], Awaitable[None]]:
+        """What is returned carries the new call through, after the resolution."""
+        ...
+
+
 @attrs.define(eq=False)
 class _Waiter:
     event: anyio.Event = attrs.field(factory=anyio.Event)
@@ -110,6 +120,8 @@ class Owner:
         self._resolution = anyio.Event()
         self.recovery: Recovery = Nobody()
         """The model's own way out of an uncertain effect; set by the house."""
+        self.redoing: Redoing | None = None
+        """Set by the house, once this process owns the session."""
         self.when_free: Callable[[], Awaitable[None]] = _nothing
         """Begins the next queued prompt, if the lease is free."""
         self.delivering = anyio.Lock()

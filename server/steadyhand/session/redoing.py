@@ -11,7 +11,10 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import attrs
 
 from steadyhand.core.identity import (
     BadArguments,
@@ -28,9 +31,8 @@ from steadyhand.core.record import Inspection, Intent, Notice, Record, Settlemen
 from steadyhand.core.refusal import Refused
 from steadyhand.core.scope import overlaps
 from steadyhand.core.snapshot import uncertain_view
-from steadyhand.core.words import retried_notice, settlement_notice
+from steadyhand.core.words import retried_notice, settlement_notice, undone_notice
 from steadyhand.session.call import Admitted, carry_through, run_and_record, wanted_of
-from steadyhand.session.holding import unresolved
 from steadyhand.session.inspecting import look_at
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.tools import restore as undoing
@@ -47,21 +49,28 @@ def later_overlap(ledger: Ledger, attempt: Attempt) -> bool:
     return False
 
 
-async def restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
+@attrs.frozen
+class Redoing:
+    """Keeps `owner.Redoing` for one open session."""
+
+    owner: Owner
+
+    async def restore(self, attempt: Attempt, latest: Inspection) -> None:
+        await _restore(self.owner, attempt, latest)
+
+    async def retry(self, attempt: Attempt, latest: Inspection) -> Callable[[], Awaitable[None]]:
+        return await _retry(self.owner, attempt, latest)
+
+
+async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     """Bring back the content before; the attempt is settled `restored` when that is done."""
+    _refuse_held_back(owner, attempt)
     world, ids = owner.world, owner.world.ids
     evidence = attempt.started.evidence if attempt.started else ()
     planned = await world.in_thread(undoing.plan_restore, owner.ground, evidence)
     if isinstance(planned, Refusal):
         raise Refused("notOffered", planned.text, {"why": planned.text})
     wanted = wanted_of(undoing.NAME, planned)
-    others = [(o, a) for o, a in unresolved(owner, wanted) if a is not attempt]
-    if others:
-        shown = [uncertain_view(a, o.ledger, o.stand()) for o, a in others]
-        raise Refused(
-            "recoveryRequired", "Another uncertain effect touches the same files; settle it first.",
-            {"uncertain": plain(shown)},
-        )  # fmt: skip
     attempt_id = ids.new()
     gathered = await world.in_thread(planned.gather, attempt_id, None)
     if isinstance(gathered, Refusal):
@@ -78,6 +87,8 @@ async def restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     def settles(done: Done) -> Sequence[Record]:
         if done.outcome != "returned":
             return ()
+        if attempt.undoable:  # a restore that is undone had its end long ago; it needs no settlement
+            return (Notice(ids.new(), undone_notice(attempt.title), attempt.turn_id, attempt_id),)
         notice = settlement_notice(attempt.title, "restored")
         return (
             Settlement(attempt.attempt_id, attempt.call_id, "restored", "user", latest.inspection_id, done.check),
@@ -87,12 +98,15 @@ async def restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     admitted = Admitted(call, planned, wanted, attempt_id, Digest(intent.key), settles=settles)
     await run_and_record(owner, _aside(attempt), admitted, gathered.evidence)
     reply = call.reply
-    if attempt.settlement is None or attempt.settlement.settled != "restored":
+    if reply is None or reply.outcome != "returned":
         owner.say("warning", f"It was not restored. {reply.text if reply else ''}")
+    else:
+        owner.say("info", f"{reply.text} /recovery restore {attempt_id[:8]} in the chat undoes that.")
 
 
-async def retry(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
-    """Try it again, if it is absent and fenced at this moment [I10]."""
+async def _retry(owner: Owner, attempt: Attempt, latest: Inspection) -> Callable[[], Awaitable[None]]:
+    """Begin anew, if it is absent and fenced at this moment [I10]; what is returned carries the new call through."""
+    _refuse_held_back(owner, attempt)
     world, ids, ledger = owner.world, owner.world.ids, owner.ledger
     tool, old = world.tools.get(attempt.tool), ledger.calls[attempt.call_id]
     arguments = parse_arguments(old.arguments)
@@ -123,10 +137,30 @@ async def retry(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     await owner.record_or_refuse([intent, superseded, notice])
     owner.tell_changes()
     admitted = Admitted(call, planned, wanted_of(attempt.tool, planned), attempt_id, Digest(attempt.key))
+    return partial(_carry_on, owner, attempt, admitted)
+
+
+async def _carry_on(owner: Owner, attempt: Attempt, admitted: Admitted) -> None:
+    """The new call's own way, and one notice of how it ended."""
     await carry_through(owner, _aside(attempt), admitted)
-    outcome = call.reply.outcome if call.reply is not None else "unknown"
-    text = retried_notice(attempt.title, outcome, call.reply.text if call.reply is not None else "")
-    await owner.append_or_show([Notice(ids.new(), text, attempt.turn_id, attempt_id)], barrier=True)
+    reply = admitted.call.reply
+    outcome, said = (reply.outcome, reply.text) if reply is not None else ("unknown", "")
+    text = retried_notice(attempt.title, outcome, said)
+    await owner.append_or_show([Notice(owner.world.ids.new(), text, attempt.turn_id, admitted.attempt_id)], barrier=True)
+
+
+def _refuse_held_back(owner: Owner, attempt: Attempt) -> None:
+    """Another uncertain effect on the same files is settled first [I6]; the one that is redone does not count."""
+    others = [
+        (holder, other)
+        for holder in owner.neighbours()
+        for other in holder.ledger.uncertain()
+        if other is not attempt and overlaps(other.scope, attempt.scope)
+    ]
+    if others:
+        shown = [uncertain_view(other, holder.ledger, holder.stand()) for holder, other in others]
+        text = "Another uncertain effect touches the same files; settle it first."
+        raise Refused("recoveryRequired", text, {"uncertain": plain(shown)})
 
 
 def _intent(

@@ -7,6 +7,7 @@ rests on the inspection that its caller names, and a file must still look as it 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import attrs
@@ -22,6 +23,7 @@ from steadyhand.session.inspecting import Found, look_at, record_of, same_world,
 from steadyhand.session.lease import resolving
 from steadyhand.session.owner import Owner
 from steadyhand.tools.check import make_durable
+from steadyhand.tools.restore import hindrance_to_restore
 
 
 @attrs.frozen
@@ -45,13 +47,17 @@ class Resolved:
 async def resolve(owner: Owner, wanted: Wanted) -> Resolved:
     """Carry it out or raise Refused."""
     _admit(owner, wanted)
-    async with owner.settling, resolving(owner):
-        attempt = _admit(owner, wanted)  # the world may have moved on while another resolution ran
-        if wanted.action == "inspect":
-            _, view = await inspect(owner, attempt, wanted.by)
-        else:
-            view = None
-            await _decide(owner, attempt, wanted)
+    view: InspectionView | None = None
+    go_on: Callable[[], Awaitable[None]] | None = None
+    async with resolving(owner):
+        async with owner.settling:
+            attempt = _admit(owner, wanted)  # the world may have moved on while another resolution ran
+            if wanted.action == "inspect":
+                _, view = await inspect(owner, attempt, wanted.by)
+            else:
+                go_on = await _decide(owner, attempt, wanted)
+        if go_on is not None:  # a retry: its own questions do not hold other resolutions up
+            await go_on()
     owner.tell_changes()
     owner.resolved()
     return Resolved(owner.snapshot(), view)
@@ -100,7 +106,8 @@ def _admit(owner: Owner, wanted: Wanted) -> Attempt:
         "staleSnapshot", "What is uncertain has changed since; look again.", {"revision": snapshot.revision}
     )
     attempt = owner.ledger.attempts.get(wanted.attempt_id)
-    if attempt is None or (attempt.stage not in ("uncertain", "checked", "closed")):
+    undo = attempt is not None and attempt.undoable and wanted.action in ("inspect", "restore")
+    if attempt is None or not (undo or attempt.stage in ("uncertain", "checked", "closed")):
         raise stale
     _refuse_resolved(attempt, wanted.action)
     _refuse_never_offered(owner, attempt, wanted.action)
@@ -122,12 +129,18 @@ def _refuse_resolved(attempt: Attempt, action: Action) -> None:
 
 
 def _refuse_never_offered(owner: Owner, attempt: Attempt, action: Action) -> None:
+    why: str | None = None
     if action == "restore":
-        raise Refused("notOffered", "Restore is not built yet.", {"why": "restore is not built yet"})
-    if action == "retry" and owner.world.settings.retry:
-        raise Refused("notOffered", "Retry is not built yet.", {"why": "retry is not built yet"})
-    if action == "reject" and attempt.rejected:
-        raise Refused("notOffered", "It is rejected already.", {"why": "it is rejected already"})
+        evidence = attempt.started.evidence if attempt.started is not None else ()
+        why = hindrance_to_restore(evidence)
+        if why is None and inspected(attempt, owner.epoch) and attempt.check == "unchanged":
+            why = "the content before is there already"
+    elif action == "retry" and (attempt.effect != "writes_files" or attempt.restore_of is not None):
+        why = "it cannot be checked, so it is never certain that it did not happen"
+    elif action == "reject" and attempt.rejected:
+        why = "it is rejected already"
+    if why is not None:
+        raise Refused("notOffered", f"This cannot be done: {why}.", {"why": why})
 
 
 def _require_inspection(owner: Owner, attempt: Attempt, inspection_id: str | None) -> None:
@@ -136,7 +149,8 @@ def _require_inspection(owner: Owner, attempt: Attempt, inspection_id: str | Non
         raise Refused("inspectFirst", "Inspect it first; a decision rests on what the latest inspection found.")
 
 
-async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> None:
+async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> Callable[[], Awaitable[None]] | None:
+    """Carry out a decision. What is returned goes on after it, without holding other resolutions up."""
     latest = attempt.inspection
     assert latest is not None, "a decision rests on an inspection"
     match wanted.action:
@@ -148,8 +162,23 @@ async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> None:
         case "reject":
             note = Notice(owner.world.ids.new(), reject_notice(attempt.title), attempt.turn_id, attempt.attempt_id)
             await owner.record_or_refuse([Reject(attempt.attempt_id, attempt.call_id, latest.inspection_id), note])
-        case _:
-            raise AssertionError(wanted.action)
+        case "restore":
+            assert owner.redoing is not None, "this process owns the session"
+            await _require_same_world(owner, attempt, latest, wanted.by)
+            await owner.redoing.restore(attempt, latest)
+        case "retry":
+            assert owner.redoing is not None, "this process owns the session"
+            return await owner.redoing.retry(attempt, latest)
+        case "inspect":
+            raise AssertionError("an inspection decides nothing")
+    return None
+
+
+async def _require_same_world(owner: Owner, attempt: Attempt, latest: Inspection, by: Author) -> None:
+    """The files still look as that inspection found them, else it is refused with a new one."""
+    found = await owner.world.in_thread(look_at, owner.ground, attempt)
+    if not same_world(latest, found):
+        await _refuse_with(owner, attempt, found, by, "The file looks different now than in that inspection.")
 
 
 async def _confirmed(owner: Owner, attempt: Attempt, latest: Inspection, by: Author) -> Settled:

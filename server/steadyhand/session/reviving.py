@@ -84,7 +84,7 @@ async def _open_when_free(house: House, session_id: str, free_s: float) -> Owner
 
 
 def _tell(house: House, snapshots: Sequence[Snapshot], left: Sequence[str]) -> None:
-    """One notification in all: of what is uncertain, of what a check has settled, of background commands left behind."""
+    """One notification in all: of what is uncertain, what a check has settled, and background commands left behind."""
     uncertain = [call.title for snapshot in snapshots for call in snapshot.calls]
     settled = [call.title for snapshot in snapshots for call in snapshot.settled]
     sentences: list[str] = []

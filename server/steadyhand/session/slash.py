@@ -113,7 +113,8 @@ def _meant(owner: Owner, given: str | None) -> Attempt | str:
     """The one attempt that is meant, or a sentence."""
     snapshot = owner.snapshot()
     known = {view.attempt_id for view in (*snapshot.calls, *snapshot.settled)}
-    if not known:
+    undoable = {attempt.attempt_id for attempt in owner.ledger.attempts.values() if attempt.undoable}
+    if not known and (given is None or not undoable):
         return "Nothing is uncertain."
     if given is None:
         if len(known) > 1:
@@ -122,7 +123,7 @@ def _meant(owner: Owner, given: str | None) -> Attempt | str:
     elif len(given) < id_digits_min:
         return f"Give at least {id_digits_min} digits of the ID."
     else:
-        found = [attempt_id for attempt_id in known if attempt_id.startswith(given.lower())]
+        found = [attempt_id for attempt_id in known | undoable if attempt_id.startswith(given.lower())]
     if len(found) != 1:
         return f"{'No' if not found else 'More than one'} uncertain effect begins with that ID.\n{_list(owner)}"
     return owner.ledger.attempts[found[0]]

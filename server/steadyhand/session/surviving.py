@@ -31,9 +31,7 @@ async def end_survivors(owner: Owner, attempt_id: str, inspection_id: str) -> En
     async with owner.settling:
         attempt = _admit(owner, attempt_id, inspection_id)
         found = attempt.inspection.survivors if attempt.inspection is not None else ()
-        gone = await end_each(
-            owner.world.processes, [Survivor(one.pid, one.started, one.command) for one in found]
-        )
+        gone = await end_each(owner.world.processes, [Survivor(one.pid, one.started, one.command) for one in found])
         if found:
             text = f"At the user's request {gone} of {len(found)} processes left of “{attempt.title}” were ended."
             await owner.append_or_show([Notice(owner.world.ids.new(), text, attempt.turn_id)], barrier=True)

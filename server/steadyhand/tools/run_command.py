@@ -53,8 +53,8 @@ class RunCommand:
         name,
         "Run one shell command in the workspace and wait for its end. Its standard and error output come back as one"
         " text, the exit code after it. It has no input. What it leaves running is ended with it. Long output is cut in"
-        " the middle. With `background` it returns at once with a job id for command_output and stop_command; the job is"
-        " ended with the session.",
+        " the middle. With `background` it returns at once with a job id for command_output and stop_command; the job"
+        " is ended with the session.",
         canonical_json(
             {
                 "type": "object",
@@ -186,8 +186,8 @@ class PlannedCommand:
             job = await running.jobs.start(self.text, self.folder.resolved, environment, self.title, limit_s)
         except OSError as error:
             return _not_spawned(error)
-        text = f"It runs in the background as job {job.job_id} (process {job.pid}). command_output reads what it writes."
-        return Done("returned", text)
+        runs = f"It runs in the background as job {job.job_id} (process {job.pid})."
+        return Done("returned", f"{runs} command_output reads what it writes.")
 
     def _environment(self, running: Running) -> dict[str, str]:
         own = {

@@ -31,12 +31,14 @@ export interface Doing {
 interface Props {
   readonly view: View;
   readonly trusted: boolean;
+  /** of the model that answers in a session that is not made yet */
+  readonly provider: string;
   readonly incoming: Incoming;
   readonly doing: Doing | undefined;
   readonly attachmentTaken: () => void;
 }
 
-export function App({ view, trusted, incoming, doing, attachmentTaken }: Props): JSX.Element {
+export function App({ view, trusted, provider, incoming, doing, attachmentTaken }: Props): JSX.Element {
   const [sessionsOpen, setSessionsOpen] = useState(false);
   const box = useRef<HTMLTextAreaElement>(null);
   const sendNow = useRef<() => void>(() => undefined);
@@ -51,18 +53,18 @@ export function App({ view, trusted, incoming, doing, attachmentTaken }: Props):
       <Head view={view} open={sessionsOpen} setOpen={setSessionsOpen} />
       <LinkStrip view={view} />
       {bound !== undefined && <SessionStrip bound={bound} />}
-      <Conversation key={bound?.session.sessionId ?? ""} view={view} />
+      <Conversation key={bound?.session.sessionId ?? ""} view={view} practice={provider === "practice"} />
       <footer>
         <DoubtStrip view={view} />
         {bound !== undefined && <PlanStrip plan={bound.plan} />}
         {bound !== undefined && <QueueStrip queue={bound.queue} />}
-        <Composer bound={bound} link={view.link} trusted={trusted} incoming={incoming} attachmentTaken={attachmentTaken} box={box} sendNow={sendNow} />
+        <Composer bound={bound} link={view.link} trusted={trusted} provider={provider} incoming={incoming} attachmentTaken={attachmentTaken} box={box} sendNow={sendNow} />
       </footer>
     </div>
   );
 }
 
-function Conversation({ view }: { readonly view: View }): JSX.Element {
+function Conversation({ view, practice }: { readonly view: View; readonly practice: boolean }): JSX.Element {
   const { bound } = view;
   const [drawn, setDrawn] = useState(items_drawn);
   const scroller = useRef<HTMLDivElement>(null);
@@ -92,7 +94,7 @@ function Conversation({ view }: { readonly view: View }): JSX.Element {
     }
   };
 
-  if (bound === undefined && sending.length === 0) return <Welcome view={view} />;
+  if (bound === undefined && sending.length === 0) return <Welcome view={view} practice={practice} />;
   return (
     <main class="conversation" ref={scroller} onScroll={onScroll} tabIndex={0} aria-label="Conversation">
       {bound?.more === true && drawn >= items.length && (
@@ -148,7 +150,7 @@ function EndCard({ item }: { readonly item: Extract<Item, { kind: "ended" }> }):
   if (quiet && item.changed.length === 0 && item.unclaimed.length === 0) return null;
   return (
     <section class={`ended ${quiet ? "" : "loud"}`} aria-label="End of the turn">
-      {!quiet && item.reason !== undefined && <div class="ended-reason">{REASON[item.reason]}.</div>}
+      {!quiet && <div class="ended-reason">{REASON[item.reason]}.</div>}
       {item.changed.length > 0 && (
         <>
           <div class="ended-head">{item.changed.length === 1 ? "1 file really changed" : `${item.changed.length} files really changed`}</div>
@@ -169,8 +171,7 @@ function EndCard({ item }: { readonly item: Extract<Item, { kind: "ended" }> }):
   );
 }
 
-function Welcome({ view }: { readonly view: View }): JSX.Element {
-  const practice = (view.sessions[0]?.model.provider ?? "practice") === "practice";
+function Welcome({ view, practice }: { readonly view: View; readonly practice: boolean }): JSX.Element {
   return (
     <main class="conversation welcome" tabIndex={0} aria-label="Conversation">
       <h1>What shall be done?</h1>

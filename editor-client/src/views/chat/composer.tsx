@@ -45,13 +45,14 @@ interface Props {
   readonly bound: Bound | undefined;
   readonly link: Link;
   readonly trusted: boolean;
+  readonly provider: string;
   readonly incoming: Incoming;
   readonly attachmentTaken: () => void;
   readonly box: RefObject<HTMLTextAreaElement>;
   readonly sendNow: RefObject<() => void>;
 }
 
-export function Composer({ bound, link, trusted, incoming, attachmentTaken, box, sendNow }: Props): JSX.Element {
+export function Composer({ bound, link, trusted, provider, incoming, attachmentTaken, box, sendNow }: Props): JSX.Element {
   const [text, setText] = useState(incoming.box.text);
   const [caret, setCaret] = useState(0);
   const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
@@ -205,7 +206,7 @@ export function Composer({ bound, link, trusted, incoming, attachmentTaken, box,
             </select>
           </label>
           <button type="button" class="quiet model" onClick={() => tell({ kind: "model" })} title="Which model answers">
-            {modelName(bound)}
+            {modelName(bound, provider)}
           </button>
           <span class="fill" />
           {bound?.usage !== undefined && <Meter usage={bound.usage} />}
@@ -246,9 +247,8 @@ function short(count: number): string {
   return count < 1_000 ? `${count} tok` : `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k tok`;
 }
 
-function modelName(bound: Bound | undefined): string {
-  if (bound === undefined) return "model";
-  const { provider, name } = bound.session.model;
+function modelName(bound: Bound | undefined, otherwise: string): string {
+  const { provider, name } = bound?.session.model ?? { provider: otherwise, name: otherwise };
   return provider === "practice" ? "practice model" : name;
 }
 

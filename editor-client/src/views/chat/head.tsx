@@ -19,11 +19,18 @@ export function Head({ view, open, setOpen }: { readonly view: View; readonly op
         <span class="title-text">{session === undefined ? "New session" : sessionName(session)}</span>
         <Icon name="down" />
       </button>
-      <button type="button" class="quiet square" onClick={() => tell({ kind: "new" })} title="New session" aria-label="New session">
-        <Icon name="add" />
-      </button>
       {open && (
         <div class="sessions" ref={list} role="group" aria-label="Sessions">
+          <button
+            type="button"
+            class="quiet session-new"
+            onClick={() => {
+              tell({ kind: "new" });
+              setOpen(false);
+            }}
+          >
+            <Icon name="add" /> New session
+          </button>
           {view.sessions.length === 0 && <p class="faint empty">No sessions yet.</p>}
           {view.sessions.map((one) => (
             <SessionRow key={one.sessionId} session={one} bound={one.sessionId === session?.sessionId} close={() => setOpen(false)} />

@@ -10,6 +10,7 @@ import { tell } from "./host";
 
 let view: View = EMPTY;
 let trusted = true;
+let provider = "practice";
 let incoming: Incoming = { box: { text: "", at: 0 }, completions: { asked: 0, paths: [] }, attachment: undefined };
 let doing: Doing | undefined;
 let drawing = false;
@@ -18,7 +19,7 @@ let stamp = 0;
 function receive(message: ToChat): void {
   switch (message.kind) {
     case "view":
-      ({ view, trusted } = message);
+      ({ view, trusted, provider } = message);
       incoming = { ...incoming, box: { text: message.draft, at: ++stamp } };
       break;
     case "happened":
@@ -47,7 +48,7 @@ function draw(): void {
   setTimeout(() => {
     drawing = false;
     const root = document.getElementById("root");
-    if (root !== null) render(<App view={view} trusted={trusted} incoming={incoming} doing={doing} attachmentTaken={taken} />, root);
+    if (root !== null) render(<App view={view} trusted={trusted} provider={provider} incoming={incoming} doing={doing} attachmentTaken={taken} />, root);
   }, 16);
 }
 
