@@ -1297,7 +1297,5 @@ export const errorCodes = {
 /** Methods and commands that are answered as not found until their part is built. */
 export const notBuilt: readonly string[] = [
   "steadyhand/session/fork",
-  "steadyhand/session/setModel",
-  "steadyhand/model/list",
   "steadyhand/checkpoint/rewind",
 ];

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from steadyhand.edge.stdio import Stdio
-    from steadyhand.ports import Clock, Disk, Ids, Model, Models, Processes
+    from steadyhand.ports import Clock, Disk, Ids, Models, Processes
 
 VERBS = ("sessions", "show", "export", "recovery", "ask", "doctor")
 USAGE = (
@@ -92,20 +92,10 @@ def system_ports() -> Ports:
     from steadyhand.adapters.clock import SystemClock
     from steadyhand.adapters.disk import system_disk
     from steadyhand.adapters.ids import RandomIds
+    from steadyhand.adapters.providers import AllModels
 
-    return Ports(system_disk(), SystemProcesses(), SystemClock(), RandomIds(), built_in_models)
-
-
-def built_in_models(provider: str, name: str) -> Model:
-    """The model behind a provider's name."""
-    from steadyhand.adapters.model_practice import PracticeModel
-    from steadyhand.core.model import ModelTrouble
-
-    if provider == "practice":
-        return PracticeModel()
-    raise ModelTrouble(
-        f"The provider “{provider}” is not built yet. Set steadyhand.model.provider to “practice”, or wait for it."
-    )
+    processes = SystemProcesses()
+    return Ports(system_disk(), processes, SystemClock(), RandomIds(), AllModels(processes.environment))
 
 
 def read_flags(arguments: list[str]) -> Flags | None:

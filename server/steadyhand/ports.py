@@ -11,13 +11,14 @@ way later leads nowhere.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Literal, NewType, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Literal, NewType, Protocol, runtime_checkable
 
 import attrs
 
 from steadyhand.core.model import Answered, ModelRequest, StreamPart
 from steadyhand.core.questions import Answer, HeldBackQuestion, PermissionQuestion, UserQuestion
+from steadyhand.core.settings import Settings
 from steadyhand.core.told import Told
 
 Folder = NewType("Folder", int)
@@ -293,6 +294,42 @@ class Model(Protocol):
 
 Models = Callable[[str, str], Model]
 """(provider, name) → the model; raises `ModelTrouble` when there is none."""
+
+
+@attrs.frozen
+class OfferedModel:
+    """A model a provider offers; `window` in tokens, None where it does not say."""
+
+    provider: str
+    name: str
+    window: int | None = None
+
+
+@runtime_checkable
+class Providers(Protocol):
+    """What there is beside asking: what providers offer, and what is the matter with one."""
+
+    def connect(
+        self, settings: Callable[[], Settings], secret: Callable[[str], Awaitable[str | None]] | None
+    ) -> None:
+        """Where the settings of each moment come from, and the editor's secret store, if it has one."""
+        ...
+
+    async def offered(self, provider: str) -> Sequence[OfferedModel]:
+        """Raises `ModelTrouble` with one sentence where the provider does not answer."""
+        ...
+
+    async def learn_window(self, provider: str, name: str) -> int | None:
+        """Asked for once where it is not known; never raises."""
+        ...
+
+    async def diagnose(self, provider: str, name: str) -> Sequence[str]:
+        """One sentence for each thing looked at; small real requests are made. Never raises but for a cancel."""
+        ...
+
+    async def close(self) -> None:
+        """Let connections go."""
+        ...
 
 
 @attrs.frozen

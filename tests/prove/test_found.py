@@ -7,9 +7,9 @@ import threading
 import anyio
 import pytest
 
-from tests.prove.lives import SCENE, SESSION, STORIES, WORK, life, many, seen
+from tests.prove.lives import SCENE, SESSION, STORIES, life, many, seen
 from tests.prove.power import states
-from tests.prove.truth import broken_on_disk, bytes_of, truths
+from tests.prove.truth import WORK, broken_on_disk, bytes_of, truths
 from tests.support.sim_disk import SimDisk
 
 wait_s_max = 10.0

@@ -10,7 +10,7 @@ from steadyhand.core.record import Mode, ModeSet
 from steadyhand.core.refusal import Refused
 from steadyhand.core.settings import Settings
 from steadyhand.core.told import SessionTold
-from steadyhand.session.turn import SYSTEM_WITHOUT_FILES
+from steadyhand.session.asking import SYSTEM_WITHOUT_FILES
 from tests.support.fakes import FakeProcesses, Script
 from tests.support.scripted import (
     Park,

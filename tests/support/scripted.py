@@ -464,6 +464,7 @@ async def staged(
             clock=FakeClock(),
             ids=FakeIds(life * ids_per_life),
             models=models or model,
+            requests_again_max=0,
             editor=person,
             tools={tool.name: tool for tool in (*TOOLS, *tools)},
             version="0.1",

@@ -25,6 +25,7 @@ from steadyhand.core.record import (
     Job,
     Mode,
     ModelName,
+    ModelSet,
     ModeSet,
     Notice,
     Permission,
@@ -237,6 +238,8 @@ class Ledger:
                     self.title, self.title_source = record.title, record.source
             case ModeSet():
                 self.mode = record.mode
+            case ModelSet(provider, name):
+                self.model = ModelName(provider, name)
             case Cancel():
                 if turn := self.turns.get(record.turn_id):
                     turn.cancelled = True

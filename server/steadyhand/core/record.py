@@ -134,6 +134,7 @@ class Assistant:
     reasoning: str | None = None
     finish: str | None = None  # None: the stream was cut
     withdrawn: bool = False  # shown, then asked again; never goes out
+    sealed: str | None = None  # what the provider wants back unread, with its reasoning
 
 
 @attrs.frozen
@@ -359,6 +360,13 @@ class ModeSet:
 
 
 @attrs.frozen
+class ModelSet:
+    kind: ClassVar[str] = "model"
+    provider: str
+    name: str
+
+
+@attrs.frozen
 class Cancel:
     kind: ClassVar[str] = "cancel"
     turn_id: str
@@ -413,14 +421,14 @@ class Damage:
 
 Record: TypeAlias = (
     "Session | Epoch | User | Assistant | Tool | Intent | Started | Result | Permission | Inspection | Settlement"
-    " | Reject | Supplied | Notice | Usage | Title | ModeSet | Cancel | Ended | Queue | Job"
+    " | Reject | Supplied | Notice | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job"
     " | Damage"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
     for cls in (
         Session, Epoch, User, Assistant, Tool, Intent, Started, Result, Permission, Inspection, Settlement,
-        Reject, Supplied, Notice, Usage, Title, ModeSet, Cancel, Ended, Queue, Job,
+        Reject, Supplied, Notice, Usage, Title, ModeSet, ModelSet, Cancel, Ended, Queue, Job,
         Damage,
     )
 }  # fmt: skip

@@ -16,4 +16,6 @@ class Settings:
     mode: Mode = "ask"
     settle: SettleSetting = "checked"
     retry: bool = False
+    base_url: str | None = None  # of the provider; None: its own
+    key_variable: str | None = None  # name of the environment variable with its key; None: its usual one
     environment_add: Mapping[str, str] = attrs.field(factory=dict)

@@ -111,7 +111,7 @@ def _assistant(ledger: Ledger, record: Assistant) -> Iterator[OutMessage]:
     if record.withdrawn or not (record.text.strip() or record.calls):
         return
     calls = tuple(_asked(proposed.call_id, proposed.tool, proposed.arguments) for proposed in record.calls)
-    yield AssistantMessage(record.text if record.text.strip() else "", calls, record.reasoning)
+    yield AssistantMessage(record.text if record.text.strip() else "", calls, record.reasoning, record.sealed)
     for proposed in record.calls:
         call = ledger.calls[proposed.call_id]
         outcome, reason = outcome_of(call)

@@ -29,8 +29,10 @@ from steadyhand.session.house import House
 from steadyhand.session.reviving import revive
 from steadyhand.session.world import World
 from steadyhand.tools.catalogue import TOOLS
+from steadyhand_protocol.approval import SecretGetParams, SecretGetResult
 
 configuration_s_max = 2.0
+secret_s_max = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +82,8 @@ class Connection:
                 state_directory=resolved_state_directory(self._disk, chosen), spawn=self._server.start,
             )  # fmt: skip
             self._built = House(world)
+            if world.providers is not None:
+                world.providers.connect(lambda: world.settings, self._secret)
             self._read_settings(environment, (fault,) if fault else ())
         return self._built
 
@@ -120,6 +124,16 @@ class Connection:
             text = f"Some settings are not used and have their defaults: {'; '.join(sorted(every))}."
             self._editor.tell(MessageTold("warning", text))
         self._faults_told = every
+
+    async def _secret(self, name: str) -> str | None:
+        """A key from the editor's own store; None where it has none or does not give it."""
+        if not self._server.client.secret:
+            return None
+        try:
+            answer = await self._server.request("steadyhand/secret/get", SecretGetParams(name=name), secret_s_max)
+        except EditorError:
+            return None
+        return answer.value if isinstance(answer, SecretGetResult) else None
 
     async def _cancel_turn(self, turn_id: str) -> None:
         house = await self.house()

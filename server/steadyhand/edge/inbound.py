@@ -35,6 +35,8 @@ class Inbound:
             ("session/rename", self.rename),
             ("session/delete", self.delete),
             ("session/export", self.export),
+            ("session/setModel", self.set_model),
+            ("model/list", self.models),
             ("usage", self.usage),
             ("checkpoint/list", self.checkpoints),
             ("queue/edit", self.edit_queue),
@@ -71,6 +73,13 @@ class Inbound:
         owner = await (await self._house()).owner(params.session_id)
         await owner.set_mode(params.mode)
         return plain(owner.view())
+
+    async def set_model(self, params: on_sessions.SessionSetModelParams) -> object:
+        owner = await (await self._house()).owner(params.session_id)
+        return plain(await desk.set_model(owner, params.provider, params.name))
+
+    async def models(self, _: object) -> object:
+        return {"models": plain(await (await self._house()).offered())}
 
     async def rename(self, params: on_sessions.SessionRenameParams) -> object:
         owner = await (await self._house()).owner(params.session_id)

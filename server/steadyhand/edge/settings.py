@@ -15,13 +15,12 @@ from typing import Any
 import attrs
 from platformdirs import user_state_dir
 
+from steadyhand.core.profiles import PROFILES
 from steadyhand.core.record import ModelName
 from steadyhand.core.settings import Settings
 from steadyhand.ports import Disk
 
-PROVIDERS = (
-    "practice", "deepseek", "openai", "anthropic", "openrouter", "ollama", "llamacpp", "vllm", "compatible",
-)  # fmt: skip
+PROVIDERS = ("practice", *PROFILES)
 MODES = ("plan", "ask", "edits", "auto")
 SETTLE = ("checked", "ask")
 RETRY_VARIABLE = "STEADYHAND_RECOVERY_RETRY"
@@ -58,6 +57,8 @@ def read_settings(machine: object, environment: Mapping[str, str]) -> Read:
         mode=take("mode", lambda v: v in MODES, f"one of {', '.join(MODES)}", "ask"),
         settle=take("recovery.settle", lambda v: v in SETTLE, f"one of {', '.join(SETTLE)}", "checked"),
         retry=take("recovery.retry", lambda v: isinstance(v, bool), "true or false", False),
+        base_url=take("model.baseUrl", _text, "a text", None),
+        key_variable=take("model.apiKeyEnv", _text, "a text", None),
         environment_add=take("environment.add", _texts, "an object of names and texts", {}),
     )
     for path, fits, expected in _NOT_READ_YET:
@@ -121,8 +122,6 @@ def _texts(value: object) -> bool:
 
 
 _NOT_READ_YET: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("model.baseUrl", _text, "a text"),
-    ("model.apiKeyEnv", _text, "a text"),
     ("permissions.allow", _list_of_texts, "a list of texts"),
     ("permissions.ask", _list_of_texts, "a list of texts"),
     ("permissions.deny", _list_of_texts, "a list of texts"),

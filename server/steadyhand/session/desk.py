@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 from steadyhand.core import export, show
-from steadyhand.core.record import Queue, Title
+from steadyhand.core.profiles import PROFILES
+from steadyhand.core.record import ModelSet, Queue, Title
 from steadyhand.core.refusal import invalid
 from steadyhand.core.usage import usage_view
 from steadyhand.core.views import CheckpointTurn, QueuedView, SessionView, UsageView
 from steadyhand.session.owner import Owner
 
 title_chars_max = 200
+PROVIDERS = ("practice", *PROFILES)
 
 
 async def rename(owner: Owner, title: str) -> SessionView:
@@ -21,6 +23,17 @@ async def rename(owner: Owner, title: str) -> SessionView:
         raise invalid("$.title", f"longer than {title_chars_max} characters")
     owner.require_owned()
     await owner.record_or_refuse([Title(title, "user" if title else "none")])
+    owner.tell_changes()
+    return owner.view()
+
+
+async def set_model(owner: Owner, provider: str, name: str) -> SessionView:
+    """From the next request on (wire.md: `session/setModel`)."""
+    if provider not in PROVIDERS:
+        raise invalid("$.provider", f"not one of {', '.join(PROVIDERS)}")
+    owner.require_owned()
+    if (provider, name) != (owner.ledger.model.provider, owner.ledger.model.name):
+        await owner.record_or_refuse([ModelSet(provider, name)])
     owner.tell_changes()
     return owner.view()
 

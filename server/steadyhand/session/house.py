@@ -13,12 +13,14 @@ import anyio
 import attrs
 
 from steadyhand.core.ledger import Ledger, fold
+from steadyhand.core.model import ModelTrouble
 from steadyhand.core.plain import plain
 from steadyhand.core.record import Epoch, Record, Session, TitleSource
 from steadyhand.core.refusal import Refused
+from steadyhand.core.told import MessageTold
 from steadyhand.core.views import MessageView, QueuedView, ReadOnly, SessionView, Snapshot
 from steadyhand.journal.log import JournalBroken, load
-from steadyhand.ports import Folder
+from steadyhand.ports import Folder, OfferedModel
 from steadyhand.session import shelf
 from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, take
 from steadyhand.session.jobs import end_jobs, look_for_left
@@ -140,6 +142,19 @@ class House:
         owner.ledger = Ledger()
         owner.tell_changes()
 
+    async def offered(self) -> tuple[OfferedModel, ...]:
+        """The practice model and what the chosen provider offers; one that does not answer offers what is chosen."""
+        chosen = self.world.settings.model
+        found = [OfferedModel("practice", "practice")]
+        providers = self.world.providers
+        if chosen.provider != "practice" and providers is not None:
+            try:
+                found += await providers.offered(chosen.provider)
+            except ModelTrouble as trouble:
+                found.append(OfferedModel(chosen.provider, chosen.name))
+                self.world.editor.tell(MessageTold("warning", str(trouble)))
+        return tuple(found)
+
     async def diagnose(self) -> dict[str, str]:
         """What holds in the state directory, one sentence each; for the doctor."""
         return await self.world.in_thread(shelf.diagnose, self.world)
@@ -151,6 +166,8 @@ class House:
             for owner in list(self.owners.values()):
                 tasks.start_soon(self._close, owner)
         await self.world.processes.end_all()
+        if self.world.providers is not None:
+            await self.world.providers.close()
 
     async def owner(self, session_id: str, anew: bool = False, kept_open: bool = True) -> Owner:
         """The open session, opened first where it is not. `anew`: a read-only or broken one is tried again.

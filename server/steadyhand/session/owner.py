@@ -53,6 +53,7 @@ class RunningTurn:
     stopping: EndReason | None = None
     parked: int = 0  # open questions to the person
     repeats: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (tool, arguments digest) → times asked
+    unfinished: object = None  # an answer that a stop cut off (session.asking.Answer)
     not_kept: bool = False  # the journal broke; what follows is shown and not kept
 
 

@@ -11,26 +11,15 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import anyio
-import attrs
 
 from steadyhand.core import show
 from steadyhand.core.claims import unclaimed
 from steadyhand.core.ledger import Call
-from steadyhand.core.model import (
-    CallProposed,
-    Finish,
-    FinishReason,
-    ModelRequest,
-    ModelTrouble,
-    ReasoningPart,
-    StreamPart,
-    TextPart,
-    UsagePart,
-)
-from steadyhand.core.record import Assistant, Ended, EndReason, Proposed, Record, Usage
-from steadyhand.core.transcript import missing_replies, outgoing, validate
+from steadyhand.core.model import FinishReason, UsagePart
+from steadyhand.core.record import Ended, EndReason, Proposed, Usage
 from steadyhand.core.usage import usage_view
-from steadyhand.core.views import TextDelta, TurnEnded, UsageTold, Warned
+from steadyhand.core.views import TurnEnded, UsageTold, Warned
+from steadyhand.session.asking import Answer, ask_until_whole
 from steadyhand.session.call import LoopGuard, carry_out, close_unrun
 from steadyhand.session.owner import Owner, RunningTurn
 
@@ -39,14 +28,6 @@ turn_s_max = 4 * 3600.0
 calls_per_answer_max = 64
 reads_at_once_max = 8
 finish_s_max = 20.0
-
-SYSTEM = (
-    "You are Steadyhand, a coding agent inside an editor. You work on the files of one workspace through tools, and"
-    " paths are relative to it. Say what you really did and nothing else. A call whose outcome is unknown is never"
-    " repeated before its effect was inspected."
-)
-SYSTEM_WITHOUT_FILES = " No folder is open, so there are no files to work on: say so when files are asked for."
-
 
 _NOT_WHOLE: dict[FinishReason | None, EndReason] = {None: "cut", "length": "length", "filtered": "filtered"}
 
@@ -74,10 +55,10 @@ async def run_turn(owner: Owner, turn: RunningTurn) -> None:
 
 async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
     for _ in range(requests_per_turn_max):
-        try:
-            answer = await _ask_model(owner, turn)
-        except ModelTrouble as trouble:
-            owner.tell(turn.turn_id, Warned("modelFailed", str(trouble)))
+        answer = await ask_until_whole(owner, turn)
+        if answer.trouble is not None:
+            owner.tell(turn.turn_id, Warned("modelFailed", str(answer.trouble)))
+            await _keep_unfinished(owner, turn, answer)
             return "modelFailed"
         calls = await _record_answer(owner, turn, answer)
         if answer.finish is None or answer.finish in ("length", "filtered"):
@@ -97,78 +78,20 @@ async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
     return "bound"
 
 
-async def _ask_model(owner: Owner, turn: RunningTurn) -> _Stream:
-    """One request and its streamed answer; the history is validated right before it leaves (row T1)."""
-    await _supply_missing(owner)
-    world, ledger = owner.world, owner.ledger
-    messages = outgoing(ledger)
-    validate(messages)
-    offers = tuple(world.tools[name].offer for name in sorted(world.tools))
-    system = SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES
-    model = world.models(ledger.model.provider, ledger.model.name)
-    stream = _Stream(owner, turn.turn_id, world.ids.new())
-    try:
-        async for part in model.ask(ModelRequest(system, offers, messages)):
-            await stream.take(part)
-    except (ModelTrouble, anyio.get_cancelled_exc_class()):
-        with anyio.CancelScope(shield=True):  # what was shown is kept; its calls do not run
-            if stream.shown:
-                await _record_answer(owner, turn, attrs.evolve(stream, finish=None))
-        raise
-    return stream
+async def _keep_unfinished(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
+    """What was shown of an answer that did not become whole is kept; its calls do not run."""
+    if answer.shown:
+        answer.finish = None
+        await _record_answer(owner, turn, answer)
 
 
-async def _supply_missing(owner: Owner) -> None:
-    supplied: Sequence[Record] = missing_replies(owner.ledger)
-    if supplied:
-        await owner.append_or_show(supplied, barrier=True)
-
-
-@attrs.define
-class _Stream:
-    """Parts of one answer, merged; what arrives is told at once."""
-
-    owner: Owner
-    turn_id: str
-    message_id: str
-    texts: list[str] = attrs.field(factory=list)
-    reasonings: list[str] = attrs.field(factory=list)
-    calls: list[CallProposed] = attrs.field(factory=list)
-    usage: UsagePart | None = None
-    finish: FinishReason | None = None
-
-    @property
-    def shown(self) -> bool:
-        """Whether anything of it was worth telling."""
-        return bool(self.calls or any(map(str.strip, (*self.texts, *self.reasonings))))
-
-    async def take(self, part: StreamPart) -> None:
-        match part:
-            case TextPart(delta):
-                self.texts.append(delta)
-                self.owner.tell(self.turn_id, TextDelta(self.message_id, delta))
-            case ReasoningPart(delta):
-                self.reasonings.append(delta)
-                self.owner.tell(self.turn_id, TextDelta(self.message_id, delta, "reasoning"))
-            case CallProposed():
-                self.calls.append(part)
-            case UsagePart():
-                self.usage = part
-            case Finish(reason):
-                self.finish = reason
-        await self.owner.world.editor.drain()
-
-
-async def _record_answer(owner: Owner, turn: RunningTurn, answer: _Stream) -> list[Call]:
+async def _record_answer(owner: Owner, turn: RunningTurn, answer: Answer) -> list[Call]:
     """The assistant message stands in the journal before any of its calls is touched (case 26)."""
     proposed = tuple(
         Proposed(owner.world.ids.new(), call.tool, call.arguments, call.provider_id)
         for call in answer.calls
     )
-    message = Assistant(
-        turn.turn_id, answer.message_id, "".join(answer.texts), proposed, "".join(answer.reasonings) or None,
-        answer.finish,
-    )  # fmt: skip
+    message = answer.record(calls=proposed)
     await owner.append_or_show([message, _usage(turn, answer.usage)])
     owner.tell(turn.turn_id, UsageTold(usage_view(owner.ledger)))
     for call in proposed:
@@ -209,6 +132,8 @@ def _only_reads(owner: Owner, call: Call) -> bool:
 
 async def _finish(owner: Owner, turn: RunningTurn, reason: EndReason) -> None:
     """Close what is open, record the end, tell it."""
+    if isinstance(turn.unfinished, Answer):
+        await _keep_unfinished(owner, turn, turn.unfinished)
     why = {"cancelled": "cancelled", "closed": "closed"}.get(reason, "bound" if reason == "bound" else reason)
     for call in [call for call in owner.ledger.calls.values() if call.turn_id == turn.turn_id]:
         await close_unrun(owner, call, why)

@@ -11,7 +11,7 @@ import attrs
 
 from steadyhand.core.environment import child_environment
 from steadyhand.core.settings import Settings
-from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes
+from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes, Providers
 from steadyhand.tools.tool import Ground, Tool
 
 T = TypeVar("T")
@@ -33,7 +33,15 @@ class World:
     state_directory: str  # absolute, links resolved
     spawn: Callable[[Callable[[], Awaitable[None]], str], None]
     settings: Settings = attrs.field(factory=Settings)
+    requests_again_max: int = 4  # repeats of one request to a model that fails (row P3)
+    pause: Callable[[float], Awaitable[None]] = anyio.sleep  # seconds
     _threads: anyio.CapacityLimiter | None = None
+
+    @property
+    def providers(self) -> Providers | None:
+        """What is known of providers beside asking; None where `models` is a plain function."""
+        models: object = self.models
+        return models if isinstance(models, Providers) else None
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run blocking work in a thread; never abandoned, so what it did is always known."""

@@ -1,0 +1,166 @@
+"""One answer of the model: the request, its stream, and its repeat when a provider fails (rows P3, T1, T6).
+
+The history is validated right before it leaves. A request that was cut, or that the provider says may be sent again,
+is repeated, bounded, with the pause it asks for; never a tool. What was shown of an answer that is asked for again is
+marked withdrawn: it stays in the journal and goes out nowhere. Nothing partial is taken for complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+import anyio
+import attrs
+
+from steadyhand.core.model import (
+    CallProposed,
+    Finish,
+    FinishReason,
+    ModelRequest,
+    ModelTrouble,
+    ReasoningPart,
+    StreamPart,
+    TextPart,
+    UsagePart,
+)
+from steadyhand.core.record import Assistant, Record
+from steadyhand.core.transcript import missing_replies, outgoing, validate
+from steadyhand.core.views import TextDelta, Warned
+from steadyhand.session.owner import Owner, RunningTurn
+
+pause_s_first = 1.0
+pause_s_max = 60.0
+"""A longer wish of the provider ends the turn instead; the person may come back later."""
+answer_bytes_max = 16 * 1024 * 1024
+
+SYSTEM = (
+    "You are Steadyhand, a coding agent inside an editor. You work on the files of one workspace through tools, and"
+    " paths are relative to it. Say what you really did and nothing else. A call whose outcome is unknown is never"
+    " repeated before its effect was inspected."
+)
+SYSTEM_WITHOUT_FILES = " No folder is open, so there are no files to work on: say so when files are asked for."
+
+
+@attrs.define
+class Answer:
+    """Parts of one answer, merged; what arrives is told at once. `finish` None: it was cut."""
+
+    owner: Owner
+    turn_id: str
+    message_id: str
+    texts: list[str] = attrs.field(factory=list)
+    reasonings: list[str] = attrs.field(factory=list)
+    calls: list[CallProposed] = attrs.field(factory=list)
+    sealed: str | None = None
+    usage: UsagePart | None = None
+    finish: FinishReason | None = None
+    trouble: ModelTrouble | None = None
+    size: int = 0
+
+    @property
+    def shown(self) -> bool:
+        """Whether anything of it was worth telling."""
+        return bool(self.calls or any(map(str.strip, (*self.texts, *self.reasonings))))
+
+    @property
+    def whole(self) -> bool:
+        return self.finish is not None and self.trouble is None
+
+    async def take(self, part: StreamPart) -> None:
+        match part:
+            case TextPart(delta):
+                self.texts.append(delta)
+                self._grow(delta)
+                self.owner.tell(self.turn_id, TextDelta(self.message_id, delta))
+            case ReasoningPart(delta, sealed):
+                self.sealed = sealed or self.sealed
+                if delta:
+                    self.reasonings.append(delta)
+                    self._grow(delta)
+                    self.owner.tell(self.turn_id, TextDelta(self.message_id, delta, "reasoning"))
+            case CallProposed():
+                self.calls.append(part)
+                self._grow(part.arguments)
+            case UsagePart():
+                self.usage = part
+            case Finish(reason):
+                self.finish = reason
+        await self.owner.world.editor.drain()
+
+    def record(self, **more: Any) -> Assistant:
+        """The message without its calls."""
+        return Assistant(
+            self.turn_id, self.message_id, "".join(self.texts), reasoning="".join(self.reasonings) or None,
+            finish=self.finish, sealed=self.sealed, **more,
+        )  # fmt: skip
+
+    def _grow(self, text: str) -> None:
+        self.size += len(text)
+        if self.size > answer_bytes_max:
+            raise ModelTrouble(f"The answer is longer than {answer_bytes_max} characters and is not read further.")
+
+
+async def ask_until_whole(owner: Owner, turn: RunningTurn) -> Answer:
+    """A whole answer, or the last try at one; `trouble` says what the provider said."""
+    await _supply_missing(owner)
+    pause_s, thinking = pause_s_first, True
+    tries = owner.world.requests_again_max
+    while True:
+        answer = await _ask(owner, turn, thinking)
+        if answer.whole:
+            return answer
+        trouble = answer.trouble
+        if trouble is not None and trouble.kind == "reasoning" and thinking:
+            thinking = False  # once, and said: the provider does not take this history with reasoning (case 94)
+            pause_s = 0.0
+        elif tries <= 0 or (trouble is not None and not trouble.retryable):
+            return answer
+        wished = trouble.retry_after_s if trouble is not None else None
+        if wished is not None and wished > pause_s_max:
+            return answer
+        tries -= 1
+        await _withdraw(owner, turn, answer, wished if wished is not None else pause_s)
+        pause_s = min(pause_s * 2 or pause_s_first, pause_s_max)
+
+
+async def _ask(owner: Owner, turn: RunningTurn, thinking: bool) -> Answer:
+    world, ledger = owner.world, owner.ledger
+    messages = outgoing(ledger)
+    validate(messages)
+    offers = tuple(world.tools[name].offer for name in sorted(world.tools))
+    system = SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES
+    answer = Answer(owner, turn.turn_id, world.ids.new())
+    known = ledger.usage[-1].context if ledger.usage and ledger.usage[-1].complete else None
+    try:
+        model = world.models(ledger.model.provider, ledger.model.name)
+        request = ModelRequest(system, offers, messages, input_tokens=known, thinking=thinking)
+        async with aclosing(cast("Any", model.ask(request))) as parts:
+            async for part in parts:
+                await answer.take(part)
+    except ModelTrouble as trouble:
+        answer.trouble = trouble
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):  # what was shown is kept; its calls do not run
+            turn.unfinished = answer if answer.shown else None
+        raise
+    if answer.finish == "unknown" and answer.calls:
+        answer.finish = None  # why it ended is not known, so its calls are not taken for whole
+    return answer
+
+
+async def _withdraw(owner: Owner, turn: RunningTurn, answer: Answer, pause_s: float) -> None:
+    """Say that it is asked again, mark what was shown, wait."""
+    why = str(answer.trouble) if answer.trouble is not None else "The answer was cut off."
+    what = " What was shown of it is withdrawn." if answer.shown else ""
+    owner.tell(turn.turn_id, Warned("askedAgain", f"{why}{what} The model is asked again."))
+    if answer.shown:
+        await owner.append_or_show([answer.record(withdrawn=True)])
+    await owner.world.pause(pause_s)
+
+
+async def _supply_missing(owner: Owner) -> None:
+    supplied: Sequence[Record] = missing_replies(owner.ledger)
+    if supplied:
+        await owner.append_or_show(supplied, barrier=True)
