@@ -7,7 +7,7 @@
  * it comes; this room knows no sessions.
  */
 import * as vscode from "vscode";
-import type { LanguageClientOptions, StaticFeature } from "vscode-languageclient/node";
+import type { LanguageClientOptions, ShowMessageParams, StaticFeature } from "vscode-languageclient/node";
 import { CloseAction, ErrorAction, LanguageClient, RevealOutputChannelOn, State } from "vscode-languageclient/node";
 import type { Commands, NotificationsToEditor, RequestsToEditor, RequestsToServer } from "./protocol";
 import { afterCrash } from "./restart";
@@ -34,6 +34,9 @@ export type Answers = {
 /** Runs a server command that a code action or lens named; `next` sends it. */
 export type AroundCommand = (command: string, args: unknown[], next: () => Promise<unknown>) => Promise<unknown>;
 
+export type Level = "error" | "warning" | "info";
+const LEVELS: Readonly<Record<number, Level>> = { 1: "error", 2: "warning" };
+
 const ABILITIES: StaticFeature = {
   fillClientCapabilities(capabilities) {
     const experimental = (capabilities.experimental ?? {}) as Record<string, unknown>;
@@ -47,8 +50,10 @@ const ABILITIES: StaticFeature = {
 export class Connection implements vscode.Disposable {
   private readonly linked = new vscode.EventEmitter<Link>();
   private readonly told = new vscode.EventEmitter<Told>();
+  private readonly messages = new vscode.EventEmitter<{ readonly level: Level; readonly text: string }>();
   readonly onLink = this.linked.event;
   readonly onTold = this.told.event;
+  readonly onMessage = this.messages.event;
 
   private client: LanguageClient | undefined;
   private link: Link = { state: "starting", text: "Starting…" };
@@ -110,6 +115,7 @@ export class Connection implements vscode.Disposable {
     void this.stop();
     this.linked.dispose();
     this.told.dispose();
+    this.messages.dispose();
   }
 
   async request<Method extends keyof RequestsToServer>(
@@ -121,6 +127,11 @@ export class Connection implements vscode.Disposable {
 
   async command<Name extends keyof Commands>(name: Name, ...args: Commands[Name]["arguments"]): Promise<Commands[Name]["result"]> {
     return this.running().sendRequest<Commands[Name]["result"]>("workspace/executeCommand", { command: name, arguments: args });
+  }
+
+  /** One of the server's virtual texts. */
+  async text(uri: string): Promise<string> {
+    return (await this.running().sendRequest<{ readonly text: string }>("workspace/textDocumentContent", { uri })).text;
   }
 
   /** Settings of this machine changed. */
@@ -168,6 +179,9 @@ export class Connection implements vscode.Disposable {
     for (const method of ["steadyhand/turn/event", "steadyhand/recovery/changed", "steadyhand/session/changed", "steadyhand/queue/changed"] as const) {
       client.onNotification(method, (params: unknown) => this.told.fire({ method, params } as Told));
     }
+    client.onNotification("window/showMessage", ({ type, message }: ShowMessageParams) => {
+      this.messages.fire({ level: LEVELS[type] ?? "info", text: message });
+    });
     const answers = this.answers;
     client.onRequest("steadyhand/permission/ask", (params: RequestsToEditor["steadyhand/permission/ask"]["params"], token: vscode.CancellationToken) => answers["steadyhand/permission/ask"](params, token));
     client.onRequest("steadyhand/user/ask", (params: RequestsToEditor["steadyhand/user/ask"]["params"], token: vscode.CancellationToken) => answers["steadyhand/user/ask"](params, token));

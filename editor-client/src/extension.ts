@@ -7,10 +7,11 @@
 import * as vscode from "vscode";
 import { keyName, registerCommands } from "./commands";
 import { Connection } from "./connection";
-import type { Answers, Told } from "./connection";
+import type { Answers, Level, Told } from "./connection";
 import { Deeds } from "./deeds";
 import { Desk } from "./desk";
 import type { DocumentSaveParams, DocumentSaveResult } from "./protocol";
+import { Looks, lookScheme } from "./looks";
 import { Questions } from "./questions";
 import { RESOLVING, Recovery } from "./recovery";
 import type { Happened, Link, View } from "./store";
@@ -30,7 +31,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   };
 
   const status = new StatusItem();
-  const recovery: Recovery = new Recovery({ request: (...args) => server.request(...args), command: (...args) => server.command(...args) }, () => desk);
+  const looks = new Looks((uri) => server.text(uri));
+  const recovery: Recovery = new Recovery({ request: (...args) => server.request(...args), command: (...args) => server.command(...args) }, () => desk, looks);
   const tree = new RecoveryTree((attemptId) => recovery.inspectionOf(attemptId));
   const treeView = vscode.window.createTreeView("steadyhand.recovery", { treeDataProvider: tree });
   const questions: Questions = new Questions(
@@ -48,7 +50,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   const show = (happened: Happened, view: View): void => {
     chat.happened(happened);
     status.show(view);
-    if (happened.kind === "uncertain" || happened.kind === "listed") showUncertain(view, tree, treeView, recovery);
+    if (happened.kind === "uncertain" || happened.kind === "listed") showUncertain(view, tree, treeView);
     void vscode.commands.executeCommand("setContext", "steadyhand.busy", view.bound?.session.busy === true);
     void vscode.commands.executeCommand("setContext", "steadyhand.asked", view.questions.some((one) => one.gone === undefined));
     void vscode.commands.executeCommand("setContext", "steadyhand.bound", view.bound !== undefined);
@@ -69,6 +71,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     server,
     recovery.onInspected(() => tree.refresh()),
     vscode.window.registerWebviewViewProvider(chatViewId, chat, { webviewOptions: { retainContextWhenHidden: true } }),
+    vscode.workspace.registerTextDocumentContentProvider(lookScheme, looks),
+    server.onMessage(({ level, text }) => void tellMessage(level, text, desk.view.uncertain.length > 0)),
     server.onLink((link) => onLink(link, desk, failed)),
     server.onTold((told) => onTold(told, desk)),
     vscode.workspace.onDidChangeConfiguration((change) => {
@@ -92,6 +96,14 @@ function onLink(link: Link, desk: Desk, failed: (error: unknown) => void): void 
   }
   if (desk.view.link.state === "silent") desk.happen({ kind: "linked", link });
   else desk.connected().catch(failed);
+}
+
+/** A message of the server; one that warns while effects are uncertain leads to the list of them. */
+async function tellMessage(level: Level, text: string, uncertain: boolean): Promise<void> {
+  const show = "Show uncertain effects";
+  const buttons = uncertain && level === "warning" ? [show] : [];
+  const tell = { error: vscode.window.showErrorMessage, warning: vscode.window.showWarningMessage, info: vscode.window.showInformationMessage }[level];
+  if ((await tell(text, ...buttons)) === show) await vscode.commands.executeCommand("steadyhand.recovery.focus");
 }
 
 async function tellStopped(text: string): Promise<void> {
@@ -118,12 +130,11 @@ function onTold(told: Told, desk: Desk): void {
   }
 }
 
-function showUncertain(view: View, tree: RecoveryTree, treeView: vscode.TreeView<unknown>, recovery: Recovery): void {
+function showUncertain(view: View, tree: RecoveryTree, treeView: vscode.TreeView<unknown>): void {
   const count = view.uncertain.length;
   tree.show(view);
   treeView.badge = count > 0 ? { value: count, tooltip: `${count} uncertain` } : undefined;
   void vscode.commands.executeCommand("setContext", "steadyhand.anyEffect", count + view.settled.length > 0);
-  void recovery.tellUncertain(count);
 }
 
 function answersOf(questions: Questions, secrets: vscode.SecretStorage): Answers {

@@ -9,7 +9,8 @@ import * as vscode from "vscode";
 import type { Action, Commands, Inspection, ResolveResult, Uncertain } from "./protocol";
 import type { Desk, Wire } from "./desk";
 import { isAnswer } from "./desk";
-import { ACTION, effects } from "./words";
+import type { Looks } from "./looks";
+import { ACTION } from "./words";
 
 const DECISIONS: readonly Action[] = ["confirm", "reject", "waive", "restore", "retry"];
 export const RESOLVING = new Set<string>(["inspect", ...DECISIONS].map((action) => `steadyhand.recovery.${action}`));
@@ -22,11 +23,11 @@ export class Recovery {
   private readonly seen = new Map<string, Inspection>();
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onInspected = this.changed.event;
-  private told = 0;
 
   constructor(
     private readonly wire: Wire,
     private readonly desk: () => Desk,
+    private readonly looks: Looks,
   ) {}
 
   inspectionOf(attemptId: string): Inspection | undefined {
@@ -57,16 +58,6 @@ export class Recovery {
     }
   }
 
-  /** Sessions came back with uncertain effects: said once for each growth of their number. */
-  async tellUncertain(count: number): Promise<void> {
-    const grown = count > this.told;
-    this.told = count;
-    if (!grown) return;
-    const show = "Show";
-    const text = `${effects(count)} uncertain: the server ended while it was at work. Nothing is repeated by itself.`;
-    if ((await vscode.window.showWarningMessage(text, show)) === show) await vscode.commands.executeCommand("steadyhand.recovery.focus");
-  }
-
   private async run(action: Action, named: Named, send: () => Promise<ResolveResult>): Promise<ResolveResult | undefined> {
     try {
       const result = await send();
@@ -90,7 +81,7 @@ export class Recovery {
   }
 
   private async show(inspection: Inspection, sessionId: string, calls: readonly Uncertain[], settled: readonly Uncertain[]): Promise<void> {
-    await openTexts(inspection);
+    await this.looks.open(inspection);
     const uncertain = [...calls, ...settled].find((one) => one.attemptId === inspection.attemptId);
     // The message outlives many things; the action it carries names its own inspection, so a late click is refused.
     void this.offer(inspection, sessionId, (uncertain?.actions ?? []).filter((action) => DECISIONS.includes(action)));
@@ -105,29 +96,6 @@ export class Recovery {
     const named: Named = { sessionId, attemptId: inspection.attemptId, inspectionId: inspection.inspectionId };
     await this.run(action, named, () => this.wire.command(`steadyhand.recovery.${action}`, named));
   }
-}
-
-/** The diff editor: one path by itself, several together; for an effect without texts nothing is opened. */
-export async function openTexts(inspection: Inspection): Promise<void> {
-  const [first, ...others] = inspection.paths;
-  if (first === undefined) return;
-  const rows = [first, ...others].flatMap(({ path, before, intended, now }) => {
-    const sides = [before.uri, intended.uri, now.uri];
-    const [was, meant, is] = sides.map((uri) => (uri === undefined ? undefined : vscode.Uri.parse(uri)));
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    return [
-      ...(was ?? meant ? [{ name: `${name}: before ↔ intended`, left: was, right: meant }] : []),
-      ...(meant ?? is ? [{ name: `${name}: intended ↔ now`, left: meant, right: is }] : []),
-    ];
-  });
-  const last = rows.at(-1);
-  if (others.length === 0 && last?.left !== undefined && last.right !== undefined && rows.length === 1) {
-    await vscode.commands.executeCommand("vscode.diff", last.left, last.right, last.name, { preview: true });
-    return;
-  }
-  const resources = rows.map(({ left, right }) => [right ?? left, left, right]);
-  const title = `${inspection.paths.length === 1 ? first.path : `${inspection.paths.length} files`}: before ↔ intended ↔ now`;
-  await vscode.commands.executeCommand("vscode.changes", title, resources);
 }
 
 function tell(error: unknown): void {

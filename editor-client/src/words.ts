@@ -73,11 +73,22 @@ export const REASON: Readonly<Record<Reason, string>> = {
   closed: "The session was closed",
 };
 
+/** `write_file: a.txt` → `a.txt`. */
+export function subject(call: { readonly tool: string; readonly title: string }): string {
+  if (call.title.startsWith(`${call.tool}: `)) return call.title.slice(call.tool.length + 2);
+  return call.title === call.tool ? "" : call.title;
+}
+
+/** `write_file` → `Write`. */
+export function verb(tool: string): string {
+  const text = tool.replaceAll("_", " ").replace(/ files?$/, "");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** How an uncertain or just settled effect stands, in one sentence. */
 export function standing(uncertain: Uncertain): string {
   if (uncertain.state === "settled") {
-    const how = uncertain.settled === undefined ? "settled" : SETTLED[uncertain.settled];
-    return `After a restart, ${how}.`;
+    return uncertain.settled === undefined ? "settled" : SETTLED[uncertain.settled];
   }
   const check = uncertain.check === undefined ? "not inspected yet" : `checked: ${CHECK[uncertain.check]}`;
   return uncertain.state === "rejected" ? `rejected, not to be repeated; still uncertain; ${check}` : `uncertain; ${check}`;

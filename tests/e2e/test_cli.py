@@ -140,7 +140,7 @@ def test_help(shell: Shell) -> None:
     """The verbs are those of the dispatch; the exit codes are told."""
     assert flags.VERBS == VERBS
     assert all(verb in shell.run("--help").out for verb in VERBS)
-    assert "2 bad flags" in shell.run("ask", "--help").out
+    assert "128 + n for signal n" in shell.run("ask", "--help").out
 
 
 @pytest.mark.parametrize("words", [["--json", "list"], ["list", "--json"], ["--json"]])
@@ -349,6 +349,17 @@ def test_a_decision(shell: Shell, deed: str, left: int, settled: str | None) -> 
     assert all(one["by"] == "user" for one in found)
     assert len(shell.lives.having(session_id, "inspection")) == 1
     assert bool(shell.lives.having(session_id, "reject")) is (deed == "reject")
+
+
+def test_restore_and_retry(shell: Shell) -> None:
+    """A5: the content before comes back; a retry that is switched off is refused before anything is looked at."""
+    session_id, attempt_id = conflict(shell.lives)
+    refused = shell.run("recovery", "retry", attempt_id, "--yes", "--json")
+    assert (refused.code, refused.json["error"]["kind"]) == (1, "retryDisabled")
+    assert shell.lives.having(session_id, "inspection") == []
+    done = fits(recovery.ResolveResult, shell.run("recovery", "restore", attempt_id, "--yes", "--json").json)
+    assert done["snapshot"]["calls"] == []
+    assert shell.lives.place.files()["a.txt"] == "old\n"
 
 
 @pytest.mark.parametrize(("typed", "code"), [("1\n", 0), ("2\n", 1), ("\x04", 1)])

@@ -65,7 +65,7 @@ async def test_a_turn_with_a_call(tmp_path: Path, dialect: Dialect) -> None:
         assert told[3]["tool_call_id"] == told[2]["tool_calls"][0]["id"]
     else:
         assert [[block["type"] for block in message["content"]] for message in told] == [
-            ["text"], ["text", "tool_use"], ["tool_result"],
+            ["text"], ["thinking", "text", "tool_use"], ["tool_result"],
         ]  # fmt: skip
     ends = [body.rindex(b"]", 0, body.index(b'"stream":true')) for body in (first, second, third)]
     assert second.startswith(first[: ends[0] - 2])

@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 import type { Inspection, Uncertain } from "../protocol";
 import type { View } from "../store";
 import { sessionName } from "../store";
-import { CHECK, standing } from "../words";
+import { CHECK, standing, subject, verb } from "../words";
 
 export type Node =
   | { readonly kind: "effect"; readonly uncertain: Uncertain; readonly session: string }
@@ -64,7 +64,7 @@ export class RecoveryTree implements vscode.TreeDataProvider<Node> {
 }
 
 function effectItem(uncertain: Uncertain, session: string): vscode.TreeItem {
-  const item = new vscode.TreeItem(uncertain.title, vscode.TreeItemCollapsibleState.Expanded);
+  const item = new vscode.TreeItem(`${verb(uncertain.tool)} ${subject(uncertain)}`, vscode.TreeItemCollapsibleState.Expanded);
   const settled = uncertain.state === "settled";
   item.id = `${uncertain.sessionId}/${uncertain.attemptId}`;
   item.description = session;

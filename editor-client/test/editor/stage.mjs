@@ -125,7 +125,7 @@ export class Window {
     this.page.on("console", (message) => {
       const text = message.text();
       const from = message.location().url;
-      const noise = /spdlog|bindings file/.test(text); // not built in the code-server of the tests
+      const noise = /spdlog|bindings file|native-watchdog/.test(text); // not built in the code-server of the tests
       const ours = !noise && (/steadyhand/i.test(text) || from.includes("chat.js") || (from.includes("webview") && !from.includes("service-worker")));
       if (message.type() === "error" && ours) note(`console: ${text.slice(0, 300)} (${from.slice(-80)})`);
     });
@@ -167,6 +167,10 @@ export class Window {
     await this.page.keyboard.press("Enter");
   }
 
+  async closeEditor() {
+    await this.command("View: Close Editor");
+  }
+
   async openFile(name) {
     await this.page.locator(".monaco-workbench").click({ position: { x: 640, y: 5 } });
     await this.page.keyboard.press("Control+p");
@@ -201,7 +205,7 @@ export class Window {
   }
 
   async picture(name) {
-    await this.page.mouse.move(900, 700); // no tooltip over what is shown
+    await this.page.mouse.move(900, 16); // no tooltip over what is shown
     await pause(500); // animations of the editor's own
     await this.page.screenshot({ path: path.join(this.stage.pictures, `${name}.png`) });
   }

@@ -1,7 +1,7 @@
 """What a command line asks for. Bad flags end the program with 2 and a usage on stderr, as argparse has it.
 
     steadyhand sessions | show ID | export ID | doctor | ask TEXT
-    steadyhand recovery list | inspect ID | confirm ID | reject ID | waive ID | end-survivors ID
+    steadyhand recovery list | inspect ID | confirm ID | reject ID | waive ID | restore ID | retry ID | end-survivors ID
 
 Each takes `--json` and `--state-dir DIR`. An ID is an id or a unique beginning of it, of 4 digits or more.
 """
@@ -17,7 +17,7 @@ import attrs
 from steadyhand.core.record import Mode
 
 Verb = Literal["sessions", "show", "export", "recovery", "ask", "doctor"]
-Deed = Literal["list", "inspect", "confirm", "reject", "waive", "end-survivors"]
+Deed = Literal["list", "inspect", "confirm", "reject", "waive", "restore", "retry", "end-survivors"]
 VERBS: tuple[str, ...] = get_args(Verb)
 tail_default = 200
 
@@ -28,6 +28,8 @@ _DEEDS: dict[Deed, str] = {
     "confirm": "settle it as that look finds it",
     "reject": "note that it shall not be repeated; it stays uncertain",
     "waive": "go on without knowing",
+    "restore": "put back the content before it",
+    "retry": "try it again, where STEADYHAND_RECOVERY_RETRY=1 allows it",
     "end-survivors": "end what a command left running",
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steadyhand.cli.flags import Flags
+from steadyhand.cli.flags import Deed, Flags
 from steadyhand.cli.terminal import Terminal
 from steadyhand.cli.verbs import id_digits_min, id_shown_digits, session_meant
 from steadyhand.core.questions import Option
@@ -19,11 +19,17 @@ from steadyhand.session import shelf
 from steadyhand.session.glimpse import glimpse, owned_text
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
-from steadyhand.session.resolving import Resolved, Wanted, resolve
+from steadyhand.session.resolving import Resolved, Wanted, refuse_beforehand, resolve
 from steadyhand.session.slash import DONE
 from steadyhand.session.surviving import end_survivors
 
-_ACTIONS: dict[str, Action] = {"confirm": "confirm", "reject": "reject", "waive": "waive"}
+_ACTIONS: dict[Deed, Action] = {
+    "confirm": "confirm",
+    "reject": "reject",
+    "waive": "waive",
+    "restore": "restore",
+    "retry": "retry",
+}
 
 
 async def recovery(house: House, flags: Flags, terminal: Terminal) -> int:
@@ -32,6 +38,8 @@ async def recovery(house: House, flags: Flags, terminal: Terminal) -> int:
     owner, effect = await _meant(house, flags.id or "")
     if (owned := owned_text(owner)) is not None:
         raise Refused("notOwner", owned)
+    if flags.deed in _ACTIONS:
+        refuse_beforehand(owner, Wanted(effect.attempt_id, _ACTIONS[flags.deed]))
     looked = await resolve(owner, Wanted(effect.attempt_id, "inspect"))
     assert looked.inspection is not None
     if flags.deed == "inspect":

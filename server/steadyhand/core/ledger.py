@@ -107,9 +107,22 @@ class Attempt:
 
     @property
     def retriable(self) -> bool:
-        """Whether it may be proved absent and fenced: a file effect that its latest inspection found so (row F3)."""
+        """Whether its latest inspection found it absent and fenced, and it is known what to try again (row F3)."""
         found = self.inspection is not None and self.inspection.state == "absent_fenced"
-        return found and self.effect == "writes_files" and self.tool != "restore"
+        return found and bool(self.arguments_digest) and self.restore_of is None
+
+    @property
+    def verified(self) -> bool:
+        """Whether its latest inspection asked its tool's own verifier (row F4)."""
+        return self.inspection is not None and self.inspection.verified is not None
+
+    @property
+    def brought_back(self) -> bool:
+        """Whether it is a restore that is known to have happened; one that was waived is not known."""
+        proved = self.settlement is not None and self.settlement.settled in (
+            "checked_present", "user_confirmed", "model_confirmed",
+        )  # fmt: skip
+        return self.undoable or (self.restore_of is not None and proved)
 
     @property
     def open(self) -> bool:

@@ -285,6 +285,7 @@ class Inspection:
     survivors_known: bool = True  # False: cannot be told here
     changed: tuple[str, ...] = ()
     changed_more: int = 0
+    verified: str | None = None  # what the tool's own verifier said; None: it offers none
 
 
 @attrs.frozen

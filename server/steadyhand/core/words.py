@@ -7,7 +7,7 @@ once never changes: it is stored, and this room is asked only the first time.
 from __future__ import annotations
 
 from steadyhand.core.ledger import Attempt, Call
-from steadyhand.core.record import Check, Outcome, Settled
+from steadyhand.core.record import Check, InspectionState, Outcome, Settled
 from steadyhand.core.recovery import Reached, classify
 from steadyhand.core.views import CallState
 
@@ -143,6 +143,18 @@ def check_sentence(check: Check | None) -> str:
     return f"Checked: {CHECK_TEXT[check]}. {OF_NOW}"
 
 
+VERIFIED_TEXT: dict[InspectionState, str] = {
+    "present": "its own tool found that it happened",
+    "absent_fenced": "its own tool found that it did not happen, and no earlier try of it can act any more",
+}
+
+
+def verified_sentence(state: InspectionState, summary: str) -> str:
+    """What a tool's verifier found (row F4)."""
+    found = VERIFIED_TEXT.get(state, "its own tool cannot say for certain whether it happened")
+    return f"{found} ({' '.join(summary.split()).rstrip('.')})."
+
+
 SETTLED_TEXT: dict[Settled, str] = {
     "checked_present": "the file has the intended content now, so it needs no repeat",
     "checked_absent": "the file is as it was before, so the change is not there",
@@ -154,9 +166,16 @@ SETTLED_TEXT: dict[Settled, str] = {
 }
 
 
-def settlement_notice(title: str, settled: Settled) -> str:
-    """Told once to the model, at the tail, and to the user."""
-    return f"The uncertain call “{title}” is settled: {SETTLED_TEXT[settled]}."
+_BY_VERIFIER: dict[Settled, str] = {
+    "checked_present": "it happened, as its own tool found, so it needs no repeat",
+    "checked_absent": "it did not happen, as its own tool found",
+}
+
+
+def settlement_notice(title: str, settled: Settled, verified: bool = False) -> str:
+    """Told once to the model, at the tail, and to the user. `verified`: a verifier was asked, and no file."""
+    told = (_BY_VERIFIER if verified else SETTLED_TEXT).get(settled, SETTLED_TEXT[settled])
+    return f"The uncertain call “{title}” is settled: {told}."
 
 
 def reject_notice(title: str) -> str:

@@ -372,6 +372,9 @@ class House:
         with anyio.move_on_after(close_s_max):
             for turn_id in list(owner.side_turns):
                 await owner.wait_ended(turn_id)
+        with anyio.move_on_after(close_s_max):
+            async with owner.settling:  # a restore that has begun comes to its end
+                pass
         await end_jobs(owner)
 
     def _admit(self, owner: Owner) -> None:

@@ -17,13 +17,17 @@ from steadyhand.core.postcondition import Present, check_whole, partial_state
 from steadyhand.core.record import Author, Check, Evidence, Inspection, InspectionState, PathFinding, SurvivorFound
 from steadyhand.core.show import shown_arguments
 from steadyhand.core.views import InspectedPath, InspectionView, SurvivorView
-from steadyhand.core.words import check_sentence
+from steadyhand.core.words import check_sentence, verified_sentence
 from steadyhand.ports import Ids, Processes
 from steadyhand.session.checking import saves_beside, slipped_in
 from steadyhand.session.texts import diff_bytes_max, difference, sides, texts
 from steadyhand.tools.changed_files import ChangedFiles, changed_after
 from steadyhand.tools.check import check
-from steadyhand.tools.tool import Ground
+from steadyhand.tools.tool import Ground, Verified
+
+
+summary_chars_max = 500
+"""Of what a verifier says."""
 
 
 @attrs.frozen
@@ -34,6 +38,7 @@ class Found:
     findings: tuple[PathFinding, ...]
     survivors: tuple[SurvivorFound, ...] | None
     changed: ChangedFiles
+    verified: Verified | None = None  # None: its tool offers no verifier
 
     @property
     def fenced(self) -> bool:
@@ -65,7 +70,12 @@ def survivors_of(processes: Processes, attempt: Attempt) -> tuple[SurvivorFound,
 
 
 def state_of(found: Found) -> InspectionState:
-    """From check to inspection state (wire.md, "States")."""
+    """From check to inspection state (wire.md, "States"); a verifier's word takes the place of the check (row F4)."""
+    if found.verified is not None:
+        if found.verified.state == "present":
+            return "present"
+        absent = found.verified.state == "absent" and found.verified.fenced
+        return "absent_fenced" if absent and found.fenced else "unknown"
     if found.check == "satisfied":
         return "postcondition_satisfied"
     if found.check == "unchanged" and found.fenced:
@@ -77,6 +87,7 @@ def record_of(ids: Ids, attempt: Attempt, found: Found, by: Author) -> Inspectio
     return Inspection(
         ids.new(), attempt.attempt_id, attempt.call_id, state_of(found), by, found.check, found.findings,
         found.survivors or (), found.survivors is not None, found.changed.paths, found.changed.more,
+        found.verified.summary[:summary_chars_max] if found.verified is not None else None,
     )  # fmt: skip
 
 
@@ -112,6 +123,8 @@ def view_of(ground: Ground, ledger: Ledger, attempt: Attempt, record: Inspection
 
 def sentence(attempt: Attempt, record: Inspection) -> str:
     """What was found, in one sentence that says that it speaks of now."""
+    if record.verified is not None:
+        return f"{attempt.title}: {verified_sentence(record.state, record.verified)}"
     if record.findings and record.check == "conflict" and len(record.findings) > 1:
         state = partial_state((one.path, one.check) for one in record.findings)
         return f"{attempt.title}: its paths disagree ({state}); this speaks of now, not of what happened."
@@ -122,8 +135,11 @@ def sentence(attempt: Attempt, record: Inspection) -> str:
 
 
 def same_world(record: Inspection, found: Found) -> bool:
-    """Whether a file effect still looks as that inspection found it, path by path."""
-    return _seen(record.findings) == _seen(found.findings)
+    """Whether an effect still looks as that inspection found it, path by path, and to its verifier."""
+    if (record.verified is None) != (found.verified is None):
+        return False
+    same = found.verified is None or state_of(found) == record.state
+    return same and _seen(record.findings) == _seen(found.findings)
 
 
 def nanoseconds(at: str) -> int:

@@ -61,6 +61,11 @@ def _unknown(attempt_id: str) -> Said:
 def _told(found: InspectionView) -> str:
     lines = [found.text, f"Inspection {found.inspection_id}, state {found.state}."]
     lines += [f"{path.path}: {path.check}" for path in found.paths[:paths_told_max]]
-    lines += [f"still alive: {one.pid} {one.command}" for one in found.survivors[:paths_told_max]]
+    lines += [f"still alive: {one.pid} {_program(one.command)}" for one in found.survivors[:paths_told_max]]
     lines += [f"changed since: {path}" for path in found.changed[:paths_told_max]]
     return "\n".join(lines)
+
+
+def _program(command: str) -> str:
+    """Its name alone: a shell's command line holds the stored arguments."""
+    return command.split(maxsplit=1)[0].rpartition("/")[2] if command.strip() else "?"

@@ -15,8 +15,8 @@ from contextlib import suppress
 
 import attrs
 
-from steadyhand.core.ledger import Attempt, Call, Ledger, fold, known_to_have_happened
-from steadyhand.core.record import Epoch, Notice, Outcome, Record, Result, Settled, Settlement, Stamped
+from steadyhand.core.ledger import Attempt, Call, Ledger, fold
+from steadyhand.core.record import Author, Epoch, Notice, Outcome, Record, Result, Settled, Settlement, Stamped
 from steadyhand.core.recovery import Reached, classify, settle
 from steadyhand.core.views import ReadOnly
 from steadyhand.core.words import settlement_notice, verdict_notice
@@ -157,42 +157,37 @@ class _Performer:
     def _settle(self, journal: Journal) -> None:
         """Settle by proof what is still uncertain, from whatever epoch (row B3).
 
-        A settlement whose append was cut before its notice is told now (rows J2, T2).
+        A settlement whose append was cut before its notice is told now (rows J2, T2). Restores come first: what they
+        are known to have undone is settled by them (row A5).
         """
         records: list[Record] = [
             _told(self.world.ids, attempt, attempt.settlement.settled)
             for attempt in self.ledger.attempts.values()
             if attempt.settlement is not None and not attempt.told
         ]
-        for attempt in self.ledger.uncertain():
+        restores = [attempt for attempt in self.ledger.uncertain() if attempt.restore_of is not None]
+        if restores:
+            self._append_some(journal, [*records, *self._proofs(restores)])
+            records = []
+        for new in self.ledger.attempts.values():
+            records += undone_by(self.world.ids, self.ledger, new, "recovery")
+        undone = {record.attempt_id for record in records if isinstance(record, Settlement)}
+        others = [attempt for attempt in self.ledger.uncertain() if attempt.restore_of is None]
+        records += self._proofs(attempt for attempt in others if attempt.attempt_id not in undone)
+        self._append_some(journal, records)
+
+    def _proofs(self, attempts: Iterable[Attempt]) -> list[Record]:
+        records: list[Record] = []
+        for attempt in attempts:
             seen = self._recover(attempt)
             settled = settle(seen.check, True, seen.durable, self.world.settings.settle)
             if settled is not None:
                 records += settlement(self.world.ids, attempt, settled, seen)
+        return records
+
+    def _append_some(self, journal: Journal, records: Sequence[Record]) -> None:
         if records:
             self._append(journal, records)
-        late = [record for new in self._restores() for record in self._restored(new)]
-        if late:
-            self._append(journal, late)
-
-    def _restores(self) -> list[Attempt]:
-        """Restores that are known to have happened and whose settlement of the attempt they undo is missing."""
-        return [
-            attempt
-            for attempt in self.ledger.attempts.values()
-            if attempt.restore_of is not None
-            and known_to_have_happened(attempt)
-            and (old := self.ledger.attempts.get(attempt.restore_of)) is not None
-            and old.stage in ("uncertain", "checked")
-        ]
-
-    def _restored(self, new: Attempt) -> list[Record]:
-        assert new.restore_of is not None
-        old = self.ledger.attempts[new.restore_of]
-        return [
-            Settlement(old.attempt_id, old.call_id, "restored", "recovery", check=new.check),
-            _told(self.world.ids, old, "restored"),
-        ]
 
     def _recover(self, attempt: Attempt) -> Looked:
         """One look for each attempt: a second sync may succeed although the first one lost what it was to keep."""
@@ -220,8 +215,20 @@ def settlement(ids: Ids, attempt: Attempt, settled: Settled, seen: Looked) -> li
     ]
 
 
+def undone_by(ids: Ids, ledger: Ledger, new: Attempt, by: Author) -> list[Record]:
+    """What a restore that is known to have happened settles, if that is not recorded yet (row A5)."""
+    old = ledger.attempts.get(new.restore_of) if new.restore_of is not None and new.brought_back else None
+    if old is None or old.stage not in ("uncertain", "checked"):
+        return []
+    return [
+        Settlement(old.attempt_id, old.call_id, "restored", by, check=new.check),
+        _told(ids, old, "restored"),
+    ]
+
+
 def _told(ids: Ids, attempt: Attempt, settled: Settled) -> Notice:
-    return Notice(ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id)
+    text = settlement_notice(attempt.title, settled, attempt.verified)
+    return Notice(ids.new(), text, attempt.turn_id, attempt.attempt_id)
 
 
 def _result(ids: Ids, verdict: Verdict, seen: Looked) -> Result:

@@ -104,6 +104,7 @@ class Owner:
         self.damaged = damaged
         self.turn: RunningTurn | None = None
         self.side_turns: set[str] = set()  # slash commands; they need no lease
+        self.redone: set[str] = set()  # calls of restores and retries that run; their turns have ended
         self.jobs: dict[str, RunningJob] = {}
         """Background commands that this process started; they end with the session (row E5)."""
         self.left_jobs: tuple[str, ...] = ()
@@ -222,8 +223,10 @@ class Owner:
         return any(item.turn_id == turn_id for item in self.ledger.queue.values())
 
     def tell_call(self, call_id: str, title: str | None = None) -> None:
-        call = self.ledger.calls[call_id]
-        self.tell(call.turn_id, CallChanged(show.call_view(call, self.live, self.ground.root, title)))
+        call, live = self.ledger.calls[call_id], self.live
+        if call_id in self.redone:
+            live = attrs.evolve(live, turns=live.turns | {call.turn_id})
+        self.tell(call.turn_id, CallChanged(show.call_view(call, live, self.ground.root, title)))
 
     def tell_changes(self) -> None:
         """Session and recovery, where they differ from what was told last."""

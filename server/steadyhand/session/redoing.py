@@ -11,9 +11,12 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
+import anyio
 import attrs
 
 from steadyhand.core.identity import (
@@ -32,11 +35,14 @@ from steadyhand.core.refusal import Refused
 from steadyhand.core.scope import overlaps
 from steadyhand.core.snapshot import uncertain_view
 from steadyhand.core.words import retried_notice, settlement_notice, undone_notice
-from steadyhand.session.call import Admitted, carry_through, run_and_record, wanted_of
-from steadyhand.session.inspecting import look_at
+from steadyhand.session.call import Admitted, carry_through, close_unrun, run_and_record, wanted_of
+from steadyhand.session.inspecting import Found, state_of
 from steadyhand.session.owner import Owner, RunningTurn
+from steadyhand.session.verifying import find
 from steadyhand.tools import restore as undoing
-from steadyhand.tools.tool import Done, Refusal
+from steadyhand.tools.tool import Done, Planned, Refusal
+
+T = TypeVar("T")
 
 
 def later_overlap(ledger: Ledger, attempt: Attempt) -> bool:
@@ -47,6 +53,16 @@ def later_overlap(ledger: Ledger, attempt: Attempt) -> bool:
             return True
         after = after or other is attempt
     return False
+
+
+def later_overlap_elsewhere(others: Sequence[Ledger], attempt: Attempt) -> bool:
+    """The same in other sessions of the workspace, by the times of their journals."""
+    begun = attempt.started_at or attempt.at
+    return any(
+        other.started_at is not None and other.started_at >= begun and overlaps(other.scope, attempt.scope)
+        for ledger in others
+        for other in ledger.attempts.values()
+    )
 
 
 @attrs.frozen
@@ -67,22 +83,25 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     _refuse_held_back(owner, attempt)
     world, ids = owner.world, owner.world.ids
     evidence = attempt.started.evidence if attempt.started else ()
-    planned = await world.in_thread(undoing.plan_restore, owner.ground, evidence)
+    planned = await _beforehand(owner, undoing.plan_restore, owner.ground, evidence)
     if isinstance(planned, Refusal):
-        raise Refused("notOffered", planned.text, {"why": planned.text})
+        raise _not_offered(planned)
     wanted = wanted_of(undoing.NAME, planned)
     attempt_id = ids.new()
-    gathered = await world.in_thread(planned.gather, attempt_id, None)
+    gathered = await _beforehand(owner, planned.gather, attempt_id, None)
     if isinstance(gathered, Refusal):
-        raise Refused("notOffered", gathered.text, {"why": gathered.text})
+        raise _not_offered(gathered)
     seen = {finding.path: finding.digest for finding in latest.findings}
     if any(seen.get(undoing.shown_path(owner.ground, one), one.before) != one.before for one in gathered.evidence):
         raise Refused("inspectFirst", "The file changed since that inspection; inspect it again.")
-    call = owner.ledger.call_of(ids.new(), attempt.turn_id)
     digest = sha256(canonical_json({"attemptId": attempt.attempt_id}).encode())
-    intent = _intent(owner, call.call_id, attempt, attempt_id, undoing.NAME, planned.title, digest, _key(owner, digest))
-    started = Started(attempt_id, call.call_id, gathered.evidence)
-    await owner.record_or_refuse([intent, started])
+    intent = Intent(
+        attempt_id=attempt_id, call_id=ids.new(), turn_id=attempt.turn_id, tool=undoing.NAME, title=planned.title,
+        effect=planned.effect, arguments_digest=digest, scope=planned.scope, key=_key(owner, digest),
+        occurrence=0, restore_of=attempt.attempt_id,
+    )  # fmt: skip
+    await owner.record_or_refuse([intent, Started(attempt_id, intent.call_id, gathered.evidence)])
+    call = owner.ledger.calls[intent.call_id]
 
     def settles(done: Done) -> Sequence[Record]:
         if done.outcome != "returned":
@@ -96,7 +115,8 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
         )
 
     admitted = Admitted(call, planned, wanted, attempt_id, Digest(intent.key), settles=settles)
-    await run_and_record(owner, _aside(attempt), admitted, gathered.evidence)
+    with _running(owner, call.call_id):
+        await run_and_record(owner, _aside(attempt), admitted, gathered.evidence)
     reply = call.reply
     if reply is None or reply.outcome != "returned":
         owner.say("warning", f"It was not restored. {reply.text if reply else ''}")
@@ -107,46 +127,71 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
 async def _retry(owner: Owner, attempt: Attempt, latest: Inspection) -> Callable[[], Awaitable[None]]:
     """Begin anew, if it is absent and fenced at this moment [I10]; what is returned carries the new call through."""
     _refuse_held_back(owner, attempt)
-    world, ids, ledger = owner.world, owner.world.ids, owner.ledger
-    tool, old = world.tools.get(attempt.tool), ledger.calls[attempt.call_id]
-    arguments = parse_arguments(old.arguments)
-    if tool is None or isinstance(arguments, BadArguments) or arguments.digest != attempt.arguments_digest:
-        raise _unsafe("its stored arguments are damaged or its tool is gone")
-    planned = await world.in_thread(tool.prepare, arguments, owner.ground)
-    if isinstance(planned, Refusal):
-        raise _unsafe(planned.text)
-    if planned.scope != attempt.scope:
-        raise _unsafe("its paths lead elsewhere now")
-    if later_overlap(ledger, attempt):
-        raise _unsafe("a later effect on the same files has started since")
-    found = await world.in_thread(look_at, owner.ground, attempt)
-    if found.check != "unchanged":
-        raise _unsafe(f"the check says {found.check or 'nothing'}, so it is not certain that it is absent")
-    if not found.fenced:
-        raise _unsafe("a process of the earlier try may still act")
-    call = ledger.call_of(ids.new(), attempt.turn_id)
-    attempt_id = ids.new()
-    intent = _intent(
-        owner, call.call_id, attempt, attempt_id, attempt.tool, planned.title, attempt.arguments_digest, attempt.key,
-        retry=True,
+    ids, ledger = owner.world.ids, owner.ledger
+    planned = await _planned_again(owner, attempt)
+    others = [holder.ledger for holder in owner.neighbours() if holder is not owner]
+    if later_overlap(ledger, attempt) or later_overlap_elsewhere(others, attempt):
+        raise _unsafe("a later effect that may touch the same has started since")
+    found = await find(owner, attempt)
+    if state_of(found) != "absent_fenced":
+        raise _unsafe(_why_not_absent(found))
+    intent = Intent(
+        attempt_id=ids.new(), call_id=ids.new(), turn_id=attempt.turn_id, tool=attempt.tool, title=planned.title,
+        effect=planned.effect, arguments_digest=attempt.arguments_digest, scope=planned.scope, key=attempt.key,
+        occurrence=attempt.occurrence, retry_of=attempt.attempt_id,
     )  # fmt: skip
     superseded = Settlement(
-        attempt.attempt_id, attempt.call_id, "superseded", "user", latest.inspection_id, found.check, attempt_id
+        attempt.attempt_id, attempt.call_id, "superseded", "user", latest.inspection_id, found.check, intent.attempt_id
     )
     notice = Notice(ids.new(), settlement_notice(attempt.title, "superseded"), attempt.turn_id, attempt.attempt_id)
     await owner.record_or_refuse([intent, superseded, notice])
-    owner.tell_changes()
-    admitted = Admitted(call, planned, wanted_of(attempt.tool, planned), attempt_id, Digest(attempt.key))
-    return partial(_carry_on, owner, attempt, admitted)
+    call, wanted = ledger.calls[intent.call_id], wanted_of(attempt.tool, planned)
+    return partial(_carry_on, owner, attempt, Admitted(call, planned, wanted, intent.attempt_id, Digest(intent.key)))
+
+
+async def _planned_again(owner: Owner, attempt: Attempt) -> Planned:
+    """The call of the stored arguments, validated as any call, with the scope that was recorded."""
+    tool, old = owner.world.tools.get(attempt.tool), owner.ledger.calls[attempt.call_id]
+    arguments = parse_arguments(old.arguments)
+    if tool is None or isinstance(arguments, BadArguments) or arguments.digest != attempt.arguments_digest:
+        raise _unsafe("its stored arguments are damaged or its tool is gone")
+    planned = await _beforehand(owner, tool.prepare, arguments, owner.ground)
+    if isinstance(planned, Refusal):
+        raise _unsafe(planned.text.rstrip("."))
+    if planned.scope != attempt.scope or planned.effect != attempt.effect:
+        raise _unsafe("what it may touch is not what was recorded")
+    return planned
+
+
+def _why_not_absent(found: Found) -> str:
+    if not found.fenced:
+        return "a process of the earlier try may still act"
+    if found.verified is not None:
+        return f"its tool does not say that it is absent and shut out ({found.verified.summary.rstrip('.')})"
+    return f"the check says {found.check or 'nothing'}, so it is not certain that it is absent"
 
 
 async def _carry_on(owner: Owner, attempt: Attempt, admitted: Admitted) -> None:
-    """The new call's own way, and one notice of how it ended."""
-    await carry_through(owner, _aside(attempt), admitted)
-    reply = admitted.call.reply
-    outcome, said = (reply.outcome, reply.text) if reply is not None else ("unknown", "")
-    text = retried_notice(attempt.title, outcome, said)
-    await owner.append_or_show([Notice(owner.world.ids.new(), text, attempt.turn_id, admitted.attempt_id)], barrier=True)
+    """The new call's own way, and one notice of how it ended. Cancelled before its start, it did not run."""
+    try:
+        with _running(owner, admitted.call.call_id):
+            await carry_through(owner, _aside(attempt), admitted)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await close_unrun(owner, admitted.call, "cancelled")
+            reply = admitted.call.reply
+            outcome, said = (reply.outcome, reply.text) if reply is not None else ("unknown", "")
+            text = retried_notice(attempt.title, outcome, said)
+            told = Notice(owner.world.ids.new(), text, attempt.turn_id, admitted.attempt_id)
+            await owner.append_or_show([told], barrier=True)
+
+
+async def _beforehand(owner: Owner, work: Callable[..., T | Refusal], *arguments: object) -> T | Refusal:
+    """Blocking work before anything is recorded; trouble with the disk there refuses it."""
+    try:
+        return await owner.world.in_thread(work, *arguments)
+    except OSError as error:
+        return Refusal("io_error", f"It could not be prepared: {error.strerror or type(error).__name__}.")
 
 
 def _refuse_held_back(owner: Owner, attempt: Attempt) -> None:
@@ -163,18 +208,6 @@ def _refuse_held_back(owner: Owner, attempt: Attempt) -> None:
         raise Refused("recoveryRequired", text, {"uncertain": plain(shown)})
 
 
-def _intent(
-    owner: Owner, call_id: str, attempt: Attempt, attempt_id: str, tool: str, title: str, digest: str, key: str,
-    retry: bool = False,
-) -> Intent:  # fmt: skip
-    return Intent(
-        attempt_id=attempt_id, call_id=call_id, turn_id=attempt.turn_id, tool=tool, title=title,
-        effect="writes_files", arguments_digest=digest, scope=attempt.scope, key=key,
-        occurrence=attempt.occurrence if retry else owner.ledger.known_happened(tool, digest, attempt.scope),
-        retry_of=attempt.attempt_id if retry else None, restore_of=None if retry else attempt.attempt_id,
-    )  # fmt: skip
-
-
 def _key(owner: Owner, digest: str) -> str:
     return idempotency_key(SessionId(owner.session_id), undoing.NAME, digest, {"paths": []}, 0)
 
@@ -186,3 +219,17 @@ def _aside(attempt: Attempt) -> RunningTurn:
 
 def _unsafe(why: str) -> Refused:
     return Refused("retryUnsafe", f"It is not tried again: {why}.", {"why": why})
+
+
+def _not_offered(refusal: Refusal) -> Refused:
+    return Refused("notOffered", refusal.text, {"why": refusal.text})
+
+
+@contextmanager
+def _running(owner: Owner, call_id: str) -> Iterator[None]:
+    """While it runs it is shown as running, though its turn has ended."""
+    owner.redone.add(call_id)
+    try:
+        yield
+    finally:
+        owner.redone.discard(call_id)

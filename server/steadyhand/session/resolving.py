@@ -16,14 +16,18 @@ from steadyhand.core.ledger import Attempt
 from steadyhand.core.plain import plain
 from steadyhand.core.record import Author, Inspection, Notice, Record, Reject, Settled, Settlement
 from steadyhand.core.refusal import Refused
-from steadyhand.core.snapshot import inspected
+from steadyhand.core.snapshot import inspected, shown_settled
 from steadyhand.core.views import Action, InspectionView, Snapshot
 from steadyhand.core.words import reject_notice, settlement_notice
-from steadyhand.session.inspecting import Found, look_at, record_of, same_world, view_of
+from steadyhand.session.inspecting import Found, record_of, same_world, view_of
 from steadyhand.session.lease import resolving
+from steadyhand.session.opening import undone_by
 from steadyhand.session.owner import Owner
+from steadyhand.session.verifying import find, verifier_of
 from steadyhand.tools.check import make_durable
 from steadyhand.tools.restore import hindrance_to_restore
+
+DIFFERENT = "It looks different now than in that inspection."
 
 
 @attrs.frozen
@@ -56,10 +60,11 @@ async def resolve(owner: Owner, wanted: Wanted) -> Resolved:
                 _, view = await inspect(owner, attempt, wanted.by)
             else:
                 go_on = await _decide(owner, attempt, wanted)
+        owner.tell_changes()
+        owner.resolved()
         if go_on is not None:  # a retry: its own questions do not hold other resolutions up
             await go_on()
-    owner.tell_changes()
-    owner.resolved()
+            owner.tell_changes()
     return Resolved(owner.snapshot(), view)
 
 
@@ -75,7 +80,7 @@ def refuse_beforehand(owner: Owner, wanted: Wanted) -> None:
 async def inspect(owner: Owner, attempt: Attempt, by: Author) -> tuple[Inspection, InspectionView]:
     """Look, store, then show. Under `settling`."""
     world = owner.world
-    found = await world.in_thread(look_at, owner.ground, attempt)
+    found = await find(owner, attempt)
     record = record_of(world.ids, attempt, found, by)
     await owner.record_or_refuse([record])
     view = await world.in_thread(
@@ -135,12 +140,23 @@ def _refuse_never_offered(owner: Owner, attempt: Attempt, action: Action) -> Non
         why = hindrance_to_restore(evidence)
         if why is None and inspected(attempt, owner.epoch) and attempt.check == "unchanged":
             why = "the content before is there already"
-    elif action == "retry" and (attempt.effect != "writes_files" or attempt.restore_of is not None):
-        why = "it cannot be checked, so it is never certain that it did not happen"
+    elif action == "retry":
+        why = _hindrance_to_retry(owner, attempt)
     elif action == "reject" and attempt.rejected:
         why = "it is rejected already"
     if why is not None:
         raise Refused("notOffered", f"This cannot be done: {why}.", {"why": why})
+
+
+def _hindrance_to_retry(owner: Owner, attempt: Attempt) -> str | None:
+    """Why it can never be tried again from here, whatever an inspection finds (rows F3, F4)."""
+    if attempt.restore_of is not None:
+        return "a restore is not tried again; restore once more instead"
+    if attempt.effect != "writes_files" and verifier_of(owner.world.tools, attempt) is None:
+        return "it cannot be checked, so it is never certain that it did not happen"
+    if attempt.stage == "checked" and not shown_settled(attempt, owner.ledger, owner.stand()):
+        return "it was settled before, and the work has gone on since"
+    return None
 
 
 def _require_inspection(owner: Owner, attempt: Attempt, inspection_id: str | None) -> None:
@@ -157,6 +173,8 @@ async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> Callable[[]
         case "confirm":
             settled = await _confirmed(owner, attempt, latest, wanted.by)
             await owner.record_or_refuse(_settlement(owner, attempt, settled, wanted.by, latest))
+            if undone := undone_by(owner.world.ids, owner.ledger, attempt, wanted.by):
+                await owner.record_or_refuse(undone)
         case "waive":
             await owner.record_or_refuse(_settlement(owner, attempt, "waived", wanted.by, latest))
         case "reject":
@@ -168,6 +186,7 @@ async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> Callable[[]
             await owner.redoing.restore(attempt, latest)
         case "retry":
             assert owner.redoing is not None, "this process owns the session"
+            await _require_same_world(owner, attempt, latest, wanted.by)
             return await owner.redoing.retry(attempt, latest)
         case "inspect":
             raise AssertionError("an inspection decides nothing")
@@ -175,34 +194,31 @@ async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> Callable[[]
 
 
 async def _require_same_world(owner: Owner, attempt: Attempt, latest: Inspection, by: Author) -> None:
-    """The files still look as that inspection found them, else it is refused with a new one."""
-    found = await owner.world.in_thread(look_at, owner.ground, attempt)
+    """It still looks as that inspection found it, else it is refused with a new one."""
+    found = await find(owner, attempt)
     if not same_world(latest, found):
-        await _refuse_with(owner, attempt, found, by, "The file looks different now than in that inspection.")
+        await _refuse_with(owner, attempt, found, by, DIFFERENT)
 
 
 async def _confirmed(owner: Owner, attempt: Attempt, latest: Inspection, by: Author) -> Settled:
     """What a confirm settles: what that inspection found, if it still looks so and will last (rows A5, B3)."""
     by_word: Settled = "model_confirmed" if by == "model" else "user_confirmed"
-    if not latest.findings:
+    if not latest.findings and latest.verified is None:
         return by_word
     world = owner.world
     evidence = attempt.started.evidence if attempt.started else ()
     proves = latest.check in ("satisfied", "unchanged")
     lasting = not proves or await world.in_thread(make_durable, owner.ground, evidence)
-    found = await world.in_thread(look_at, owner.ground, attempt)
+    found = await find(owner, attempt)
     if not same_world(latest, found):
-        await _refuse_with(owner, attempt, found, by, "The file looks different now than in that inspection.")
+        await _refuse_with(owner, attempt, found, by, DIFFERENT)
     if not lasting:
         found = attrs.evolve(found, check="unknown")
         await _refuse_with(owner, attempt, found, by, "What was found cannot be made durable, so it proves nothing.")
-    match latest.check:
-        case "satisfied":
-            return "checked_present"
-        case "unchanged":
-            return "checked_absent"
-        case _:
-            return by_word
+    present, absent = latest.check == "satisfied", latest.check == "unchanged"
+    if latest.verified is not None:  # a verifier's word takes the place of the check
+        present, absent = latest.state == "present", latest.state == "absent_fenced"
+    return "checked_present" if present else "checked_absent" if absent else by_word
 
 
 async def _refuse_with(owner: Owner, attempt: Attempt, found: Found, by: Author, why: str) -> NoReturn:
@@ -215,7 +231,8 @@ async def _refuse_with(owner: Owner, attempt: Attempt, found: Found, by: Author,
 
 
 def _settlement(owner: Owner, attempt: Attempt, settled: Settled, by: Author, latest: Inspection) -> list[Record]:
+    text = settlement_notice(attempt.title, settled, attempt.verified)
     return [
         Settlement(attempt.attempt_id, attempt.call_id, settled, by, latest.inspection_id, latest.check),
-        Notice(owner.world.ids.new(), settlement_notice(attempt.title, settled), attempt.turn_id, attempt.attempt_id),
+        Notice(owner.world.ids.new(), text, attempt.turn_id, attempt.attempt_id),
     ]

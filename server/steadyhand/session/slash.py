@@ -21,7 +21,8 @@ from steadyhand.session.stopping import stop_turn
 HELP = (
     "/help: this list.\n"
     "/stop: stop the running turn.\n"
-    "/recovery: list uncertain effects. /recovery inspect|confirm|reject|waive [ID]: look at one, then settle it."
+    "/recovery: list uncertain effects. /recovery inspect|confirm|reject|waive|restore|retry"
+    " [ID]: look at one, then settle it, bring back what was there before, or try it again."
 )
 ACTIONS: tuple[Action, ...] = ("inspect", "confirm", "reject", "waive", "retry", "restore")
 DONE: dict[Action, str] = {
@@ -29,8 +30,8 @@ DONE: dict[Action, str] = {
     "confirm": "settled as the inspection found it.",
     "reject": "rejected, not to be repeated; it stays uncertain.",
     "waive": "waived; the work goes on without knowing.",
-    "retry": "tried again.",
-    "restore": "restored.",
+    "retry": "tried again",
+    "restore": "restored",
 }
 id_digits_min = 4
 AT_ONCE = ("/recovery", "/stop", "/help")
@@ -93,7 +94,20 @@ async def _recovery(owner: Owner, words: list[str]) -> str:
         await resolve(owner, attrs.evolve(wanted, inspection_id=latest.inspection_id))
     except Refused as refused:
         return _refusal(refused)
-    return f"{attempt.title}: {DONE[action]}"
+    return f"{attempt.title}: {_done(owner, attempt, action)}"
+
+
+def _done(owner: Owner, attempt: Attempt, action: Action) -> str:
+    """What was done; of a restore or retry also how its own attempt ended."""
+    if action not in ("restore", "retry"):
+        return DONE[action]
+    new = [one for one in owner.ledger.attempts.values() if attempt.attempt_id in (one.restore_of, one.retry_of)][-1]
+    reply = owner.ledger.calls[new.call_id].reply
+    outcome, text = (reply.outcome, reply.text) if reply is not None else ("unknown", "")
+    if outcome != "returned":
+        return f"not {DONE[action]} to the end ({outcome}). {text}"
+    undo = f" /recovery restore {new.attempt_id[:8]} undoes that." if action == "restore" else ""
+    return f"{DONE[action]}. {text}{undo}"
 
 
 async def _look(owner: Owner, wanted: Wanted) -> str:

@@ -38,7 +38,8 @@ class CommandOutput:
     effect: EffectClass = "reads"
     offer = ToolOffer(
         name,
-        "Read what a background command wrote since the last look, and whether it runs or how it ended.",
+        "Read what a background command wrote since the last look, and whether it runs or how it ended. To see it end"
+        " give waitMs; the same look again and again ends the turn.",
         canonical_json(
             {
                 "type": "object",

@@ -7,7 +7,7 @@
     run       the body; only after *started* is durable [I1]. Its `Done` tells what was observed, never what was meant.
 
 A refusal is a value. An exception out of `run` means that nothing is known: the session answers it by the check.
-A tool with an effect gives evidence, or its uncertain attempts stay unknown for ever (commands).
+A tool with an effect gives evidence or offers a `Verifier`, or its uncertain attempts stay unknown for ever (commands).
 Deliberately absent: tools that write records or know sessions. The person is reached through `Running.person` alone.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import attrs
 
@@ -285,3 +285,29 @@ class Tool(Protocol):
         ...
 
     def prepare(self, arguments: Arguments, ground: Ground) -> Planned | Refusal: ...
+
+
+@attrs.frozen
+class Verified:
+    """What a verifier found out about one intention, by its idempotency key (row F4).
+
+    `present`: that very key is known on the other side, so it happened; `absent`: it is not known there. `fenced`: no
+    earlier try can arrive any more. Absence that is not fenced proves nothing."""
+
+    state: Literal["present", "absent", "unknown"]
+    fenced: bool
+    summary: str  # one sentence for a person
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """What a tool may offer beside `Tool`, for an effect that leaves nothing to check on disk.
+
+    Only such a tool's uncertain attempts can be tried again; its body must carry `Running.key` to where it acts."""
+
+    async def verify(self, evidence: tuple[Evidence, ...], key: str, arguments: Arguments) -> Verified:
+        """Ask the other side about the key. Reads only, as far as its effect goes; it may shut out earlier tries.
+
+        `arguments` are the stored ones. Given up after `verify_s_max` (session/verifying.py); an exception is as
+        `unknown`."""
+        ...

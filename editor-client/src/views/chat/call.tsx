@@ -7,7 +7,7 @@ import { memo } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Call, CallState, Uncertain } from "../../protocol";
-import { ACTION, ACTION_HINT, CHANGE, SETTLED, STATE, standing } from "../../words";
+import { ACTION, ACTION_HINT, CHANGE, SETTLED, STATE, standing, subject, verb } from "../../words";
 import { tell } from "./host";
 import type { IconName } from "./icons";
 import { Icon } from "./icons";
@@ -31,7 +31,8 @@ export const CallItem = memo(function CallItem({ call, uncertain }: { readonly c
   const settled = call.settled === undefined ? "" : `, ${SETTLED[call.settled]}`;
   const doubt = call.state === "unknown" && call.settled === undefined;
   return (
-    <details class={`call ${call.settled === undefined ? call.state : "settled"}`}>
+    <div class={`call ${call.settled === undefined ? call.state : "settled"}`}>
+    <details>
       <summary>
         <span class="call-mark">{mark === "spinner" ? <span class="spinner" /> : <Icon name={call.settled === undefined ? mark : "check"} />}</span>
         <span class="call-title">
@@ -50,8 +51,9 @@ export const CallItem = memo(function CallItem({ call, uncertain }: { readonly c
         <Arguments text={call.arguments} />
         {call.reply !== undefined && call.reply.text !== "" && <Reply text={call.reply.text} truncated={call.reply.truncated} bytes={call.reply.bytes} />}
       </div>
-      {doubt && uncertain !== undefined && <Doubt uncertain={uncertain} />}
     </details>
+    {doubt && uncertain !== undefined && <Doubt uncertain={uncertain} />}
+    </div>
   );
 });
 
@@ -150,16 +152,6 @@ function Elapsed({ since }: { readonly since: string }): JSX.Element {
 function files(call: Call): string {
   const changed = call.files ?? [];
   return changed.length === 1 && changed[0] !== undefined ? CHANGE[changed[0].change] : changed.length > 1 ? `${changed.length} files` : "";
-}
-
-/** `write_file: a.txt` → `a.txt`. */
-export function subject(call: { readonly tool: string; readonly title: string }): string {
-  return call.title.startsWith(`${call.tool}: `) ? call.title.slice(call.tool.length + 2) : call.title === call.tool ? "" : call.title;
-}
-
-export function verb(tool: string): string {
-  const text = tool.replaceAll("_", " ").replace(/ files?$/, "");
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function entries(text: string): [string, string][] {

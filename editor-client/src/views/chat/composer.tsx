@@ -255,7 +255,7 @@ function modelName(bound: Bound | undefined, otherwise: string): string {
 function placeholder(link: Link, bound: Bound | undefined, busy: boolean): string {
   if (link.state !== "ready") return "Not connected; what you type is kept";
   if (bound?.session.readOnly !== undefined) return "This session can only be read";
-  return busy ? "Goes into the queue while this turn runs" : "Ask, or / for commands, @ for context";
+  return busy ? "Goes into the queue" : "Ask, or / for commands, @ for context";
 }
 
 interface Word {

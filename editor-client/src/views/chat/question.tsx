@@ -6,8 +6,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { CallState, OptionId, PermissionAskParams, Uncertain, UserAskParams } from "../../protocol";
 import type { Question } from "../../store";
-import { STATE } from "../../words";
-import { Arguments, Doubt, subject, verb } from "./call";
+import { STATE, subject, verb } from "../../words";
+import { Arguments, Doubt } from "./call";
 import { Diff } from "./diff";
 import { tell } from "./host";
 import { Icon } from "./icons";
@@ -60,7 +60,7 @@ function Permission({ asked, uncertain }: { readonly asked: PermissionAskParams;
         return (
           <div class="waits-for" key={one.attemptId}>
             <div class="waits-title">
-              <Icon name="warning" /> {now.title}
+              <Icon name="warning" /> {verb(now.tool)} {subject(now)}
             </div>
             <Doubt uncertain={{ ...now, actions: [] }} />
           </div>
