@@ -26,6 +26,7 @@ TITLES = {
     "confirm": "Steadyhand: Confirm",
     "reject": "Steadyhand: Reject (do not repeat; stays uncertain)",
     "waive": "Steadyhand: Continue without knowing",
+    "restore": "Steadyhand: Restore",
 }
 WRITE = 'write a.txt with "one\\ntwo\\nthree\\n"'
 SAVED = "one\nZWÖ 😀\nthree\n"
@@ -55,7 +56,7 @@ def at(line: int, character: int = 0) -> Json:
 def inspected(client: Client, session_id: str) -> Json:
     """Inspect, and wait until the marks have followed."""
     looked = client.inspected(session_id, only(client.snapshot(session_id))["attemptId"])
-    client.wait_for(lambda: len(client.lenses("a.txt")) == 4 or None, 10)
+    client.wait_for(lambda: len(client.lenses("a.txt")) == len(TITLES) or None, 10)
     return looked
 
 
@@ -145,7 +146,7 @@ def test_a_code_action_decides(lives: Lives) -> None:
     session_id, client = doubtful(lives)
     (inspect,) = client.code_actions("a.txt")
     assert client.run(inspect["command"])["inspection"]["check"] == "conflict"
-    client.wait_for(lambda: len(client.code_actions("a.txt")) == 4 or None, 10)
+    client.wait_for(lambda: len(client.code_actions("a.txt")) == len(TITLES) or None, 10)
     confirm = client.code_actions("a.txt")[1]
     assert client.run(confirm["command"])["snapshot"]["settled"][0]["settled"] == "user_confirmed"
     client.squiggle("a.txt", None)

@@ -152,7 +152,6 @@ def _resealed(content: bytes) -> bytes:
         ("/recovery undo", "Say /recovery"),
         ("/recovery confirm 1234 5678", "Say /recovery"),
         ("/recovery retry", "Retry is switched off"),
-        ("/recovery restore", "Restore is not built yet"),
         ("/help", "/recovery"),
     ],
 )

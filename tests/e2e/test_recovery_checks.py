@@ -186,7 +186,8 @@ def test_confirm_settles_as_the_inspection_found_it(lives: Lives, name: str) -> 
     session_id, client = lived(lives, STORIES[name], "ask")
     attempt_id = only(client.snapshot(session_id))["attemptId"]
     looked = client.inspected(session_id, attempt_id)
-    assert only(looked["snapshot"])["actions"] == ["inspect", "confirm", "reject", "waive"]
+    restore = [] if STORIES[name].check == "unchanged" else ["restore"]
+    assert only(looked["snapshot"])["actions"] == ["inspect", "confirm", "reject", "waive", *restore]
     results = lives.having(session_id, "result")
     done = client.resolve(looked["snapshot"], attempt_id, "confirm", looked["inspection"]["inspectionId"])
     assert done["snapshot"]["calls"] == []
@@ -212,7 +213,7 @@ def test_reject_frees_nothing_and_says_so(lives: Lives) -> None:
     inspection_id = looked["inspection"]["inspectionId"]
     rejected = client.resolve(looked["snapshot"], attempt_id, "reject", inspection_id)
     call = only(rejected["snapshot"])
-    assert (call["state"], call["actions"]) == ("rejected", ["inspect", "confirm", "waive"])
+    assert (call["state"], call["actions"]) == ("rejected", ["inspect", "confirm", "waive", "restore"])
     client.wait_for(
         lambda: "You rejected a repeat." in client.squiggle("a.txt", "uncertain-write")["message"] or None, 10
     )

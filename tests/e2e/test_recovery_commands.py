@@ -16,7 +16,7 @@ from tests.support.systems import linux_only
 pytestmark = linux_only
 
 WRITE = 'write a.txt with "new\\n"'
-OFFERED = ["Confirm", "Reject", "Continue without knowing", "Later"]
+OFFERED = ["Confirm", "Reject", "Continue without knowing", "Restore", "Later"]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_without_a_usable_answer(lives: Lives, answer: str) -> None:
         code = -32601 if answer == "no such request" else -32603
         client.send({"jsonrpc": "2.0", "id": question["id"], "error": {"code": code, "message": "no"}})
     else:
-        titles = {"later": "Later", "null": None, "unknown title": "Yes", "not offered": "Restore"}
+        titles = {"later": "Later", "null": None, "unknown title": "Yes", "not offered": "Retry"}
         client.answer_to(question, titles[answer])
     refused = client.refusal(lambda: client.command_result("recovery.confirm", id))
     assert refused.data["kind"] == "inspectFirst"
@@ -157,23 +157,21 @@ def test_the_list_is_over_the_workspace(lives: Lives) -> None:
     assert elsewhere.command("recovery.list") == {"uncertain": [], "settled": []}
 
 
-def test_what_is_not_there_yet(lives: Lives) -> None:
-    """wire.md: retry is off, restore and ending survivors are not built: each says so in its own way."""
+def test_retry_while_it_is_off(lives: Lives) -> None:
+    """F1: refused before anybody is asked and anything is looked at."""
     client, named = doubtful(lives)
     assert client.refusal(lambda: client.command("recovery.retry", **named)).data["kind"] == "retryDisabled"
-    assert client.refusal(lambda: client.command("recovery.restore", **named)).data["kind"] == "notOffered"
-    survivors = {**named, "inspectionId": "0" * 32}
-    assert client.refusal(lambda: client.command("recovery.endSurvivors", **survivors)).code == -32602
+    assert lives.having(named["sessionId"], "inspection") == []
 
 
-def test_absent_is_offered_the_same_titles(lives: Lives) -> None:
-    """A5: titles do not depend on the finding; Confirm of what is absent settles it so."""
+def test_what_is_absent_has_nothing_to_restore(lives: Lives) -> None:
+    """A5, wire.md: only what is offered has a title; Confirm of what is absent settles it so."""
     session_id = lives.die(WRITE, ABSENT, settle="ask")
     client = lives.start(settle="ask")
     named = {"sessionId": session_id, "attemptId": only(client.snapshot(session_id))["attemptId"]}
     id = client.send_command("recovery.waive", **named)
     question = client.question()
-    assert [action["title"] for action in question["params"]["actions"]] == OFFERED
+    assert [action["title"] for action in question["params"]["actions"]] == [*OFFERED[:3], "Later"]
     client.answer_to(question, "Confirm")
     done = client.command_result("recovery.waive", id)
     assert [call["settled"] for call in done["snapshot"]["settled"]] == ["checked_absent"]

@@ -17,7 +17,7 @@ import pytest
 from steadyhand_protocol.recovery import ResolveParams
 from steadyhand_protocol.wire import WireError, structure
 from tests.support.raw_client import ErrorAnswer, framed
-from tests.support.recovered import ASK_MESSAGE, PRESENT, Client, Json, Lives, lives_in, only, resolution
+from tests.support.recovered import ABSENT, ASK_MESSAGE, PRESENT, Client, Json, Lives, lives_in, only, resolution
 from tests.support.systems import linux_only
 
 pytestmark = linux_only
@@ -178,9 +178,13 @@ def test_retry_while_it_is_off(desk: Desk) -> None:
     assert desk.snapshot()["retryEnabled"] is False
 
 
-def test_restore_is_not_offered(desk: Desk) -> None:
-    """wire.md, `notOffered`: with a reason in words."""
-    assert "not built" in desk.refused("notOffered", desk.params("restore")).data["why"]
+def test_what_an_attempt_cannot_have(lives: Lives) -> None:
+    """wire.md, `notOffered`: with a reason in words: nothing to restore, rejected already."""
+    session_id = lives.die(WRITE, ABSENT, settle="ask")
+    desk = desk_of(lives, lives.start(settle="ask"), session_id)
+    assert "there already" in desk.refused("notOffered", desk.params("restore")).data["why"]
+    desk.client.resolve(desk.snapshot(), desk.attempt_id, "reject", desk.inspection_id)
+    assert "rejected already" in desk.refused("notOffered", desk.params("reject")).data["why"]
 
 
 def test_two_at_once(desk: Desk) -> None:
@@ -260,9 +264,10 @@ def test_the_order_of_refusal(desk: Desk) -> None:
             faults |= WRONG[later]
         desk.refused(kind, desk.params("confirm", **faults))
     # attempt unknown → alreadyResolved → notOffered → staleSnapshot → retryDisabled → inspectFirst
-    desk.refused("staleEpoch", desk.params("restore", runtimeEpoch=WRONG_ID, attemptId=WRONG_ID))
-    desk.refused("staleSnapshot", desk.params("restore", attemptId=WRONG_ID))
-    desk.refused("notOffered", desk.params("restore", revision=WRONG_REVISION, inspectionId=WRONG_ID))
+    desk.client.resolve(desk.snapshot(), desk.attempt_id, "reject", desk.inspection_id)
+    desk.refused("staleEpoch", desk.params("reject", runtimeEpoch=WRONG_ID, attemptId=WRONG_ID))
+    desk.refused("staleSnapshot", desk.params("reject", attemptId=WRONG_ID))
+    desk.refused("notOffered", desk.params("reject", revision=WRONG_REVISION, inspectionId=WRONG_ID))
     desk.refused("staleSnapshot", desk.params("retry", revision=WRONG_REVISION, inspectionId=WRONG_ID))
     desk.refused("retryDisabled", desk.params("retry", inspectionId=WRONG_ID))
     desk.client.resolve(desk.snapshot(), desk.attempt_id, "confirm", desk.inspection_id)
@@ -283,6 +288,5 @@ def test_the_commands_are_refused_alike(desk: Desk) -> None:
     refused("staleSnapshot", "inspect", revision=WRONG_REVISION)
     refused("staleSnapshot", "waive", attemptId=WRONG_ID)
     refused("retryDisabled", "retry")
-    refused("notOffered", "restore")
     refused("inspectFirst", "confirm", inspectionId=WRONG_ID)
     assert not [each for each in desk.client.messages if each.get("method") == ASK_MESSAGE], "nobody was asked"

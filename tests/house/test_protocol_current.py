@@ -31,7 +31,7 @@ COMMANDS = """
     recovery.list recovery.inspect recovery.confirm recovery.reject recovery.waive recovery.retry
     recovery.restore recovery.endSurvivors ask cancel doctor
 """
-NOT_BUILT = "session/fork session/setModel model/list checkpoint/rewind"
+NOT_BUILT = "session/fork checkpoint/rewind"
 KINDS = """
     unknownSession staleEpoch turnRunning staleSnapshot inspectFirst alreadyResolved retryDisabled retryUnsafe
     notOwner journalBroken recoveryRequired notOffered

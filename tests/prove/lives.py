@@ -22,7 +22,7 @@ from steadyhand.core.recovery import SettleSetting
 from steadyhand.core.settings import Settings
 from steadyhand.core.views import TurnEnded
 from steadyhand.journal import format as journal_format
-from steadyhand.journal.log import Journal
+from steadyhand.journal.log import Journal, load
 from steadyhand.session import opening, prompts
 from steadyhand.session.folder import announce, session_path, take
 from steadyhand.session.house import House
@@ -354,6 +354,9 @@ def reopened(
     look = disk.look(folder, "journal.jsonl")
     if look is None or look.size == 0:
         return None
+    loaded = load(disk, folder)
+    if not loaded.records and not loaded.damaged and not loaded.newer:
+        return None  # it was promised to nobody
     held = take(disk, folder, path)
     assert held is not None, "the lock is free"
     ground = world.ground(WORK, path)

@@ -155,7 +155,7 @@ def kill_then_lose_power(story: Story, tally: Tally, part: int, parts: int, sett
             where = f"{story.name}, killed after operation {prefix}"
             lies = seen(found)
             prover._found(broken_on_disk(story.scene, known[marks], lies), where)
-            if prover._opened(found, known[marks], lies, where, 2) is not None:
+            if prover._opened(found, known[marks], lies, where, depth_max + 1) is not None:
                 prover.every_state(found, Truth(), f"{where}, opened", "sector", after=prefix, product=24, depth=2)
             if not known[marks].created:
                 _lived_on(story, prover, SimDisk.killed_after(disk, prefix), where)

@@ -205,8 +205,8 @@ def recovery_required(title: str, attempt_id: str, session_title: str | None) ->
     short = attempt_id[:8]
     return (
         f"This call was held back and did not run: the outcome of “{title}”{where} (attempt {attempt_id}) is unknown"
-        " and may touch the same files. Ways out: the tools inspect_effect and settle_effect; the chat line `/recovery inspect"
-        f" {short}` and then `/recovery confirm {short}` or `/recovery waive {short}`; the command"
+        " and may touch the same files. Ways out: the tools inspect_effect and settle_effect; the chat line"
+        f" `/recovery inspect {short}` and then `/recovery confirm {short}` or `/recovery waive {short}`; the command"
         " `steadyhand.recovery.inspect` and then `.confirm` or `.waive`; the code actions at the file; and without an"
         f" editor, once none has that session open, `steadyhand recovery inspect {short}` on a command line and then"
         f" `steadyhand recovery confirm {short}` or `waive`."

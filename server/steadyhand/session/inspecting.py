@@ -25,7 +25,6 @@ from steadyhand.tools.changed_files import ChangedFiles, changed_after
 from steadyhand.tools.check import check
 from steadyhand.tools.tool import Ground, Verified
 
-
 summary_chars_max = 500
 """Of what a verifier says."""
 

@@ -81,7 +81,7 @@ class Redoing:
 async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     """Bring back the content before; the attempt is settled `restored` when that is done."""
     _refuse_held_back(owner, attempt)
-    world, ids = owner.world, owner.world.ids
+    ids = owner.world.ids
     evidence = attempt.started.evidence if attempt.started else ()
     planned = await _beforehand(owner, undoing.plan_restore, owner.ground, evidence)
     if isinstance(planned, Refusal):

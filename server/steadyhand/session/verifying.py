@@ -23,7 +23,7 @@ verify_s_max = 30.0
 
 def verifier_of(tools: Mapping[str, Tool], attempt: Attempt) -> Verifier | None:
     """The verifier of the attempt's tool, if it offers one."""
-    tool = tools.get(attempt.tool)
+    tool: object = tools.get(attempt.tool)
     return tool if isinstance(tool, Verifier) else None
 
 

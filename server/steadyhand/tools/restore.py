@@ -120,9 +120,7 @@ class PlannedRestore:
         return write_protected(self._ground, standing, shown)
 
     def _body(self, running: Running) -> Done:
-        ordered = sorted(
-            zip(running.evidence, self._paths, strict=True), key=lambda pair: pair[0].intended is None
-        )
+        ordered = sorted(zip(running.evidence, self._paths, strict=True), key=lambda pair: pair[0].intended is None)
         files: list[FileChange] = []
         for evidence, path in ordered:
             trouble = self._put_back(evidence, path.old, running)

@@ -54,7 +54,9 @@ class SettleEffect:
             evidence = fields.text("evidence").strip()
             action = _action(self.name, fields.text("action"))
             if not evidence or len(evidence) > evidence_chars_max:
-                raise Unfit(f"{self.name}: the field `evidence` is empty or longer than {evidence_chars_max} characters.")
+                raise Unfit(
+                    f"{self.name}: the field `evidence` is empty or longer than {evidence_chars_max} characters."
+                )
         except Unfit as unfit:
             return unfit.refusal
         title = f"{self.name}: {action} {attempt_id[:id_shown_digits]}"
