@@ -171,12 +171,14 @@ def method_row(method: methods.Method) -> Json:
 
 
 def command_row(command: methods.Command) -> Json:
-    arguments = [] if command.arguments is None else [schema_of(command.arguments)]
+    arguments: Json = {"type": "array", "maxItems": 0}
+    if command.arguments is not None:  # JSON Schema has no empty `prefixItems`
+        arguments = {"type": "array", "prefixItems": [schema_of(command.arguments)], "maxItems": 1}
     return {
         "name": command.name,
         "since": command.since,
         "built": command.built,
-        "arguments": {"type": "array", "prefixItems": arguments, "maxItems": len(arguments)},
+        "arguments": arguments,
         "result": schema_of(command.result),
     }
 

@@ -32,7 +32,7 @@ export type Answers = {
 };
 
 /** Runs a server command that a code action or lens named; `next` sends it. */
-export type AroundCommand = (command: string, args: unknown[], next: () => Promise<unknown>) => Promise<unknown>;
+export type AroundCommand = (command: string, next: () => Promise<unknown>) => Promise<unknown>;
 
 export type Level = "error" | "warning" | "info";
 const LEVELS: Readonly<Record<number, Level>> = { 1: "error", 2: "warning" };
@@ -160,7 +160,7 @@ export class Connection implements vscode.Disposable {
       middleware: {
         handleWorkDoneProgress: () => undefined, // our own status item and the chat show it
         executeCommand: async (command, args: unknown[], next) =>
-          this.aroundCommand(command, args, async () => this.commandOf(command, args, next)),
+          this.aroundCommand(command, async () => this.commandOf(command, args, next)),
       },
     };
   }

@@ -43,7 +43,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       await chat.focus();
     },
   );
-  const server: Connection = new Connection(context, output, answersOf(questions, context.secrets), (command, args, next) => (RESOLVING.has(command) ? recovery.around(command, args, next) : next()), () =>
+  const server: Connection = new Connection(context, output, answersOf(questions, context.secrets), (command, next) => (RESOLVING.has(command) ? recovery.around(command, next) : next()), () =>
     desk.boundId === undefined ? undefined : server.request("steadyhand/usage", { sessionId: desk.boundId }),
   );
   connection = server;

@@ -34,17 +34,17 @@ export class Recovery {
     return this.seen.get(attemptId);
   }
 
-  /** From the list or the chat: decide on what is shown there. */
+  /** From the list or the chat: decide on what is shown there; they show the finding and the way on themselves. */
   async act(action: Action, uncertain: Uncertain): Promise<void> {
     const { sessionId, attemptId, inspection } = uncertain;
     const named: Named = { sessionId, attemptId, ...(inspection === undefined || action === "inspect" ? {} : { inspectionId: inspection.inspectionId }) };
-    await this.run(action, named, () => this.wire.command(`steadyhand.recovery.${action}`, named));
+    await this.run(action, () => this.wire.command(`steadyhand.recovery.${action}`, named), false);
   }
 
   /** From a code action, a lens or another extension: `next` sends the command as it was given. */
-  async around(command: string, args: readonly unknown[], next: () => Promise<unknown>): Promise<unknown> {
+  async around(command: string, next: () => Promise<unknown>): Promise<unknown> {
     const action = command.slice(command.lastIndexOf(".") + 1) as Action;
-    return this.run(action, args[0] as Named, next as () => Promise<ResolveResult>);
+    return this.run(action, next as () => Promise<ResolveResult>);
   }
 
   async endSurvivors(uncertain: Uncertain): Promise<void> {
@@ -58,13 +58,14 @@ export class Recovery {
     }
   }
 
-  private async run(action: Action, named: Named, send: () => Promise<ResolveResult>): Promise<ResolveResult | undefined> {
+  private async run(action: Action, send: () => Promise<ResolveResult>, offers = true): Promise<ResolveResult | undefined> {
     try {
       const result = await send();
       if (result.inspection !== undefined) this.keep(result.inspection);
       this.desk().snapshotIs(result.snapshot);
       if (action === "inspect" && result.inspection !== undefined) {
-        await this.show(result.inspection, named.sessionId, result.snapshot.calls, result.snapshot.settled);
+        await this.looks.open(result.inspection);
+        if (offers) this.offerFrom(result, result.inspection);
       }
       return result;
     } catch (error) {
@@ -80,11 +81,10 @@ export class Recovery {
     this.changed.fire();
   }
 
-  private async show(inspection: Inspection, sessionId: string, calls: readonly Uncertain[], settled: readonly Uncertain[]): Promise<void> {
-    await this.looks.open(inspection);
-    const uncertain = [...calls, ...settled].find((one) => one.attemptId === inspection.attemptId);
+  private offerFrom({ snapshot }: ResolveResult, inspection: Inspection): void {
+    const uncertain = [...snapshot.calls, ...snapshot.settled].find((one) => one.attemptId === inspection.attemptId);
     // The message outlives many things; the action it carries names its own inspection, so a late click is refused.
-    void this.offer(inspection, sessionId, (uncertain?.actions ?? []).filter((action) => DECISIONS.includes(action)));
+    void this.offer(inspection, snapshot.sessionId, (uncertain?.actions ?? []).filter((action) => DECISIONS.includes(action)));
   }
 
   private async offer(inspection: Inspection, sessionId: string, offered: readonly Action[]): Promise<void> {
@@ -94,7 +94,7 @@ export class Recovery {
     const action = offered.find((one) => ACTION[one] === chosen);
     if (action === undefined) return;
     const named: Named = { sessionId, attemptId: inspection.attemptId, inspectionId: inspection.inspectionId };
-    await this.run(action, named, () => this.wire.command(`steadyhand.recovery.${action}`, named));
+    await this.run(action, () => this.wire.command(`steadyhand.recovery.${action}`, named));
   }
 }
 

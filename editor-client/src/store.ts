@@ -136,7 +136,7 @@ export function reduce(view: View, happened: Happened): View {
     case "queue":
       return withBound(view, happened.sessionId, (found) => ({ ...found, queue: happened.queue }));
     case "snapshot":
-      return withBound(view, happened.snapshot.sessionId, (found) => ({ ...found, snapshot: happened.snapshot }));
+      return withBound(view, happened.snapshot.sessionId, (found) => afterSnapshot(found, happened.snapshot));
     case "usage":
       return withBound(view, happened.sessionId, (found) => ({ ...found, usage: happened.usage }));
     case "uncertain":
@@ -199,6 +199,17 @@ function afterSession(found: Bound, session: Session): Bound {
   if (session.busy) return after;
   const { turnId: _, ...idle } = after;
   return idle;
+}
+
+/** A call learns from the snapshot how its effect was settled: a settlement outside a turn tells no event. */
+function afterSnapshot(found: Bound, snapshot: Snapshot): Bound {
+  const settled = new Map(snapshot.settled.map((one) => [one.attemptId, one.settled]));
+  const items = found.items.map((item) => {
+    if (item.kind !== "call" || item.call.settled !== undefined) return item;
+    const how = item.call.attemptId === undefined ? undefined : settled.get(item.call.attemptId);
+    return how === undefined ? item : { ...item, call: { ...item.call, settled: how } };
+  });
+  return { ...found, snapshot, items };
 }
 
 function questionsAfter(questions: readonly Question[], askId: string, why: string | undefined): readonly Question[] {

@@ -47,7 +47,7 @@ export const SETTLED: Readonly<Record<Settled, string>> = {
   checked_absent: "checked: it is not there now",
   user_confirmed: "confirmed by you",
   model_confirmed: "confirmed by the model",
-  waived: "left open, going on without knowing",
+  waived: "unknown, going on without knowing",
   restored: "restored",
   superseded: "tried again",
 };

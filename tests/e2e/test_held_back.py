@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.raw_client import LimitReached
 from tests.support.recovered import (
     ASK_MESSAGE,
     ASK_OWN,
@@ -410,9 +409,6 @@ def test_the_very_call_that_was_confirmed_is_asked_once(lives: Lives) -> None:
     assert not client.server_requests
 
 
-@pytest.mark.xfail(
-    reason="call.py asks `confirmed_before` before the call was held back", raises=LimitReached, strict=True
-)
 def test_confirmed_while_it_is_held_back_itself(lives: Lives) -> None:
     """B4, B6: the held-back call is the very one that is then confirmed as happened: it does not run again unasked."""
     session_id = doubtful(lives)

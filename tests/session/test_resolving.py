@@ -273,11 +273,6 @@ class BusyEditor(ScriptedEditor):
         return Answer("once")
 
 
-@pytest.mark.xfail(
-    reason="call.py looks for what holds a call back before the permission and not after it",
-    raises=AssertionError,
-    strict=True,
-)
 async def test_a_doubt_that_comes_while_permission_is_asked(tmp_path: Path) -> None:
     """[I6]: another session's write becomes uncertain while the person decides on a command: it is held back although
     they allowed it, since they could not know."""

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
+import { seedLongSession } from "./seed.mjs";
 import { pause, shown_ms_max, until } from "./stage.mjs";
 
 const BEFORE = "# Notes\n\n- tea\n";
@@ -64,7 +65,8 @@ export const stories = {
     await at.toast("neither as it was before nor as intended").waitFor({ timeout: shown_ms_max });
     await at.picture("doubt-inspected");
     await at.dismissToasts();
-    await at.closeEditor();
+    await at.closeEditor(); // it took the place of the file's preview
+    await at.openFile("notes.md");
     await at.page.locator(".monaco-editor .view-line", { hasText: "black tea" }).first().click();
     await at.page.keyboard.press("Control+.");
     await at.page.locator(".action-widget .monaco-list-row", { hasText: "Steadyhand: Confirm" }).first().waitFor({ timeout: shown_ms_max });
@@ -99,7 +101,7 @@ export const stories = {
     await at.page.locator(".pane-body .monaco-list-row", { hasText: "not to be repeated; still uncertain" }).first().waitFor({ timeout: shown_ms_max });
     await at.picture("list-rejected");
     await press("Continue Without Knowing");
-    await at.see(".call.settled .call-state", "going on without knowing");
+    await at.see(".call.settled .call-state", "without knowing");
     await at.picture("list-settled");
     assert.equal(at.file("notes.md"), CHANGED, "nothing was repeated");
     await at.close();
@@ -137,5 +139,128 @@ export const stories = {
     await at.picture("rejected");
     await at.close();
   },
-};
 
+  /** Text that is not saved is never overwritten; one button saves it and goes on (V2). */
+  async unsaved(stage) {
+    stage.useLauncher();
+    const at = await stage.open("unsaved", { "a.txt": "one\ntwo\nthree\n" });
+    await at.openFile("a.txt");
+    await at.page.locator(".monaco-editor .view-line", { hasText: "three" }).first().click();
+    await at.page.keyboard.press("End");
+    await at.page.keyboard.type(" and more");
+    await at.say("replace two with TWO in a.txt");
+    await at.see(".call-aside", "has unsaved changes");
+    assert.equal(at.file("a.txt"), "one\ntwo\nthree\n", "neither saved nor overwritten by itself");
+    await at.picture("unsaved");
+    await at.chat.locator(".call-aside button", { hasText: "Save and go on" }).click();
+    await until("saved", () => at.file("a.txt") === "one\ntwo\nthree and more\n");
+    await at.answer("Allow once");
+    await until("changed", () => at.file("a.txt") === "one\nTWO\nthree and more\n");
+    await at.page.locator(".monaco-editor .view-line", { hasText: "TWO" }).first().waitFor({ timeout: shown_ms_max });
+    await at.close();
+  },
+
+  /** Draft and queue over a reload of the window: the draft in its box, the queue paused, then resumed (S4, D2). */
+  async reload(stage) {
+    stage.useLauncher();
+    const at = await stage.open("reload", { "a.txt": "one\n" });
+    await at.say("append two to a.txt");
+    await at.see(".question .buttons button", "Allow once");
+    await at.say("say first in the queue");
+    await at.see(".queue-row", "first in the queue");
+    await at.say("say second");
+    await at.see(".queue-row", "say second");
+    await at.chat.locator(".queue-row", { hasText: "say second" }).locator("button[title=Edit]").click();
+    await at.chat.locator(".queue-row textarea").fill("say second, edited");
+    await at.chat.locator(".queue-row textarea").press("Enter");
+    await at.see(".queue-row", "say second, edited");
+    await at.box.fill("a draft of mine");
+    await pause(600);
+    await at.picture("queue");
+    await at.page.reload();
+    await at.load();
+    await at.see(".queue-head", "paused since the restart");
+    assert.equal(await at.box.inputValue(), "a draft of mine");
+    assert.equal(await at.chat.locator(".queue-row").count(), 2);
+    assert.equal(at.file("a.txt"), "one\n", "what was only asked did not run");
+    await at.picture("queue-after-reload");
+    await at.chat.locator(".queue-head button", { hasText: "Resume" }).click();
+    await at.see(".message.assistant", "second, edited");
+    assert.equal(await at.box.inputValue(), "a draft of mine");
+    await at.close();
+  },
+
+  /** The server killed, stopped and killed again and again: a clear state within 2 s each time (D4, case 40). */
+  async killed(stage) {
+    stage.useLauncher();
+    const at = await stage.open("killed", { "a.txt": "one\n" });
+    at.expected = /The server ended 4 times/;
+    await at.say("say hello");
+    await at.see(".message.assistant", "hello");
+    await at.box.fill("what I was typing");
+    process.kill(at.pid(), "SIGSTOP");
+    await at.see(".strip.silent", "not answering");
+    await at.picture("silent");
+    process.kill(at.pid(), "SIGCONT");
+    await at.chat.locator(".strip.silent").waitFor({ state: "detached", timeout: shown_ms_max });
+    for (let time = 1; time <= 4; time += 1) {
+      const pid = at.pid();
+      await at.ready();
+      process.kill(pid, "SIGKILL");
+      const said = at.chat.locator(time < 4 ? ".strip.lost" : ".strip.stopped").first();
+      await said.waitFor({ timeout: 2_000 });
+      if (time < 4) await until("another server", () => at.pid() !== pid);
+    }
+    await at.picture("stopped");
+    assert.equal(await at.box.inputValue(), "what I was typing");
+    await at.chat.locator(".strip.stopped button", { hasText: "Start again" }).click();
+    await at.ready();
+    await at.see(".message.assistant", "hello");
+    assert.equal(await at.box.inputValue(), "what I was typing");
+    await at.box.press("Enter");
+    await pause(3000); await at.picture("debug"); await at.see(".message.assistant", "I do not understand");
+    await at.close();
+  },
+
+  /** An inspection that comes after the session was switched changes nothing of what is shown (A9, case 79). */
+  async late(stage) {
+    stage.useLauncher();
+    const at = await killedInMidWrite(stage, "late");
+    await at.chat.locator(".call-aside button", { hasText: "Inspect" }).click();
+    await at.chat.locator(".head .title").click();
+    await at.chat.locator(".session-new").click();
+    await at.see(".welcome h1");
+    await at.page.locator(".tab", { hasText: "before ↔ intended ↔ now" }).first().waitFor({ timeout: shown_ms_max });
+    assert.equal(await at.chat.locator(".call").count(), 0);
+    assert.equal(await at.chat.locator(".head .title-text").innerText(), "New session");
+    await at.picture("late-inspection");
+    await at.close();
+  },
+
+  /** A session of 2,000 messages opens in under 2 s and scrolls. */
+  async long(stage) {
+    stage.useLauncher();
+    const title = await seedLongSession(stage, "long", 1_000);
+    const at = await stage.open("long");
+    await at.chat.locator(".head .title").click();
+    await at.see(".session-row", title);
+    const begun = Date.now();
+    await at.chat.locator(".session-row .session-open").first().click();
+    await at.see(".message.assistant", "number 1000");
+    const took = Date.now() - begun;
+    console.log(`  long: shown after ${took} ms`);
+    assert.ok(took < 2_000, `shown after ${took} ms`);
+    const conversation = at.chat.locator(".conversation");
+    const earliest = async () => Number(/number (\d+)/.exec(await at.chat.locator(".message.user").first().innerText())?.[1]);
+    const first = await earliest();
+    for (let times = 0; times < 40 && (await earliest()) > 1; times += 1) {
+      const more = at.chat.locator(".earlier");
+      await conversation.evaluate((element) => element.scrollTo(0, 0));
+      await pause(150);
+      if (await more.count()) await more.click();
+    }
+    assert.ok((await earliest()) === 1, `from ${first} back to ${await earliest()}`);
+    await at.picture("long");
+    await at.close();
+  },
+};

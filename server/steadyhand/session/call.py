@@ -117,9 +117,15 @@ async def carry_through(owner: Owner, turn: RunningTurn, admitted: Admitted) -> 
     held = await clear_way(owner, turn, call, admitted.wanted, planned.title)
     if isinstance(held, Refusal):
         return await _refuse(owner, admitted, held, held=True)
+    if held:  # what held it back may have been this very call, confirmed just now (row B6)
+        admitted = attrs.evolve(admitted, confirmed_before=_confirmed(owner, admitted))
     permitted = await _permitted(owner, turn, admitted)
     if isinstance(permitted, Refusal):
         return await _refuse(owner, admitted, permitted, held=held)
+    again = await clear_way(owner, turn, call, admitted.wanted, planned.title)  # a doubt may have come meanwhile [I6]
+    if isinstance(again, Refusal):
+        return await _refuse(owner, admitted, again, held=True)
+    held = held or again
     gathered = await _before_start(owner, planned.gather, admitted.attempt_id, permitted)
     if isinstance(gathered, Refusal):
         return await _refuse(owner, admitted, gathered, held=held)
@@ -188,6 +194,11 @@ def wanted_of(tool: str, planned: Planned) -> Wanted:
     return Wanted(
         tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command
     )
+
+
+def _confirmed(owner: Owner, admitted: Admitted) -> tuple[str, ...]:
+    digest = owner.ledger.attempts[admitted.attempt_id].arguments_digest
+    return owner.ledger.confirmed_before(admitted.call.tool, digest, admitted.wanted.scope)
 
 
 async def _read(owner: Owner, turn: RunningTurn, admitted: Admitted) -> None:

@@ -116,6 +116,7 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
 
     admitted = Admitted(call, planned, wanted, attempt_id, Digest(intent.key), settles=settles)
     with _running(owner, call.call_id):
+        owner.tell_call(call.call_id)
         await run_and_record(owner, _aside(attempt), admitted, gathered.evidence)
     reply = call.reply
     if reply is None or reply.outcome != "returned":
@@ -175,6 +176,7 @@ async def _carry_on(owner: Owner, attempt: Attempt, admitted: Admitted) -> None:
     """The new call's own way, and one notice of how it ended. Cancelled before its start, it did not run."""
     try:
         with _running(owner, admitted.call.call_id):
+            owner.tell_call(admitted.call.call_id)
             await carry_through(owner, _aside(attempt), admitted)
     finally:
         with anyio.CancelScope(shield=True):

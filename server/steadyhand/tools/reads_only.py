@@ -16,8 +16,12 @@ from steadyhand.tools.tool import Ground
 
 config_bytes_max = 256 * 1024
 _inside_parts = {"HEAD", "objects", "refs"}  # what makes a folder a repository without a `.git`
-_leading_variables = re.compile(r"BASH_FUNC_.*|BASH_ENV|ENV|LD_.*|DYLD_.*|GIT_.*|SHELLOPTS|BASHOPTS")
-"""Variables that would make another program, or another repository, of the same words."""
+_leading_variables = re.compile(r"BASH_FUNC_.*|BASH_ENV|ENV|LD_.*|DYLD_.*|SHELLOPTS|BASHOPTS")
+"""Variables that would make another program of the same words."""
+_harmless_to_git = re.compile(
+    r"GIT_(ASKPASS|EDITOR|SEQUENCE_EDITOR|TERMINAL_PROMPT|OPTIONAL_LOCKS|PAGER|SSL_.*|SSH.*|HTTP_.*|AUTHOR_.*|COMMITTER_.*)"
+)
+"""What editors and users set that changes nothing about status, diff and log; any other makes git an ordinary command."""
 
 
 def only_reads(ground: Ground, command: str, cwd: Located) -> bool:
@@ -26,7 +30,7 @@ def only_reads(ground: Ground, command: str, cwd: Located) -> bool:
         return False
     try:
         return (
-            _programs_are_the_systems(ground)
+            _programs_are_the_systems(ground, is_git(command))
             and all(_stays_inside(ground, cwd, path, is_git(command)) for path in reading_paths(command))
             and (not is_git(command) or _git_only_reads(ground, cwd))
         )
@@ -34,9 +38,11 @@ def only_reads(ground: Ground, command: str, cwd: Located) -> bool:
         return False
 
 
-def _programs_are_the_systems(ground: Ground) -> bool:
+def _programs_are_the_systems(ground: Ground, git: bool) -> bool:
     environment = ground.environment({})
     if any(_leading_variables.fullmatch(name) for name in environment):
+        return False
+    if git and any(name.startswith("GIT_") and not _harmless_to_git.fullmatch(name) for name in environment):
         return False
     root = parts_of(ground.root or "/")
     folders = environment.get("PATH", "").split(":")

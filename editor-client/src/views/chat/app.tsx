@@ -69,7 +69,7 @@ function Conversation({ view, practice }: { readonly view: View; readonly practi
   const [drawn, setDrawn] = useState(items_drawn);
   const scroller = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
-  const height = useRef(0);
+  const before = useRef<{ readonly first: string | undefined; readonly height: number }>({ first: undefined, height: 0 });
   const items = bound?.items ?? [];
   const shown = items.slice(-drawn);
   const sending = view.outbox.filter((prompt) => prompt.sessionId === bound?.session.sessionId && prompt.stage !== "accepted" && prompt.stage !== "done");
@@ -79,19 +79,17 @@ function Conversation({ view, practice }: { readonly view: View; readonly practi
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null) return;
+    const first = shown[0]?.id;
     if (atEnd.current) element.scrollTop = element.scrollHeight;
-    else if (height.current !== 0 && drawn > items_drawn) element.scrollTop += element.scrollHeight - height.current;
-    height.current = 0;
+    // What was read stays where it is when older items come before it.
+    else if (before.current.first !== first) element.scrollTop += Math.max(0, element.scrollHeight - before.current.height);
+    before.current = { first, height: element.scrollHeight };
   });
   const onScroll = (): void => {
     const element = scroller.current;
     if (element === null) return;
     atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < at_end_px;
-    if (element.scrollTop > at_end_px) return;
-    if (drawn < items.length) {
-      height.current = element.scrollHeight;
-      setDrawn(drawn + items_more);
-    }
+    if (element.scrollTop <= at_end_px && drawn < items.length) setDrawn(drawn + items_more);
   };
 
   if (bound === undefined && sending.length === 0) return <Welcome view={view} practice={practice} />;

@@ -28,7 +28,6 @@ const MARK: Readonly<Record<CallState, IconName | "spinner">> = {
 
 export const CallItem = memo(function CallItem({ call, uncertain }: { readonly call: Call; readonly uncertain: Uncertain | undefined }): JSX.Element {
   const mark = MARK[call.state];
-  const settled = call.settled === undefined ? "" : `, ${SETTLED[call.settled]}`;
   const doubt = call.state === "unknown" && call.settled === undefined;
   return (
     <div class={`call ${call.settled === undefined ? call.state : "settled"}`}>
@@ -39,8 +38,7 @@ export const CallItem = memo(function CallItem({ call, uncertain }: { readonly c
           <span class="call-tool">{verb(call.tool)}</span> {subject(call)}
         </span>
         <span class="call-state">
-          {call.state === "running" && call.started !== undefined ? <Elapsed since={call.started} /> : call.state === "returned" ? files(call) : STATE[call.state]}
-          {settled}
+          <How call={call} />
         </span>
       </summary>
       <div class="call-body">
@@ -56,6 +54,12 @@ export const CallItem = memo(function CallItem({ call, uncertain }: { readonly c
     </div>
   );
 });
+
+function How({ call }: { readonly call: Call }): JSX.Element {
+  if (call.settled !== undefined) return <>{SETTLED[call.settled]}</>;
+  if (call.state === "running" && call.started !== undefined) return <Elapsed since={call.started} />;
+  return <>{call.state === "returned" ? files(call) : STATE[call.state]}</>;
+}
 
 /** “Save first”: the way on after a call refused for unsaved text. */
 export function SaveFirst({ call }: { readonly call: Call }): JSX.Element | null {

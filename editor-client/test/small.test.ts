@@ -1,0 +1,60 @@
+/** Finding a Python, deciding on a restart, nesting settings' names, safe Markdown's ground rules. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findPython, newEnough } from "../src/python";
+import { afterCrash, crash_window_ms, crashes_max } from "../src/restart";
+import { standing, subject, verb } from "../src/words";
+
+const machine = (installed: Record<string, string>) => (command: string) => Promise.resolve(installed[command]);
+
+test("Python: the setting alone, then the extension's interpreter, then PATH", async () => {
+  const probe = machine({ "/set": "3.12.1", "/ext": "3.11.0", python3: "3.10.2" });
+  assert.deepEqual(await findPython("/set", "/ext", probe), { interpreter: { command: "/set", version: "3.12.1" } });
+  assert.deepEqual(await findPython("", "/ext", probe), { interpreter: { command: "/ext", version: "3.11.0" } });
+  assert.deepEqual(await findPython(" ", undefined, probe), { interpreter: { command: "python3", version: "3.10.2" } });
+});
+
+test("Python: an old one is passed over for a newer one further on", async () => {
+  const probe = machine({ python3: "3.9.18", "python3.12": "3.12.1" });
+  assert.deepEqual(await findPython("", undefined, probe), { interpreter: { command: "python3.12", version: "3.12.1" } });
+});
+
+for (const [what, setting, installed, says] of [
+  ["none", "", {}, /Found none.*Install one/],
+  ["only old ones", "", { python3: "3.9.18" }, /python3 is 3\.9\.18/],
+  ["a setting that does not run", "/gone", { python3: "3.12.1" }, /cannot be run: \/gone/],
+  ["a setting that is too old", "/old", { "/old": "2.7.18", python3: "3.12.1" }, /is 2\.7\.18; Steadyhand needs 3\.10/],
+] as const) {
+  test(`Python: ${what} is one clear message`, async () => {
+    const found = await findPython(setting, undefined, machine(installed));
+    assert.ok("trouble" in found);
+    assert.match(found.trouble, says);
+  });
+}
+
+test("versions are compared as numbers", () => {
+  assert.deepEqual(["3.9.18", "3.10.0", "3.14.1", "4.0.0", "2.7.18"].map(newEnough), [false, true, true, true, false]);
+});
+
+test("the first crashes are answered by a restart, too many within the window are not, old ones are forgotten", () => {
+  let crashes: readonly number[] = [];
+  const decided = Array.from({ length: crashes_max + 1 }, (_, at) => {
+    const next = afterCrash(crashes, at * 1_000);
+    crashes = next.crashes;
+    return next.restart;
+  });
+  assert.deepEqual(decided, [...Array<boolean>(crashes_max).fill(true), false]);
+  assert.equal(afterCrash(crashes, crash_window_ms * 2).restart, true);
+});
+
+test("after a rejection the entry says that it is not to be repeated and still uncertain", () => {
+  const at = "2026-01-31T09:30:00.000Z";
+  const one = { sessionId: "s", attemptId: "a", callId: "c", turnId: "t", tool: "write_file", title: "write_file: a", scope: { paths: ["a"] }, started: at, actions: [] };
+  assert.match(standing({ ...one, state: "rejected", check: "conflict" }), /^rejected, not to be repeated; still uncertain/);
+  assert.match(standing({ ...one, state: "unknown" }), /not inspected yet/);
+});
+
+test("titles are taken apart for people", () => {
+  assert.deepEqual([verb("write_file"), subject({ tool: "write_file", title: "write_file: a b.txt" })], ["Write", "a b.txt"]);
+  assert.deepEqual([verb("run_command"), subject({ tool: "run_command", title: "run_command: ls" })], ["Run command", "ls"]);
+});
