@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: help demo test quick lint types prove bench realmodel lock generate clean
 
 help:            ## this list
-	@sed -n 's/^\([a-z]*\): *[^#]*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\): *[^#]*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
 
 demo: $(STAMP)   ## the server in action, without an editor, a network or a key
 	@$(BIN)/python -m tests.demo
@@ -56,8 +56,35 @@ lock: $(STAMP)   ## both lock files anew
 	$(BIN)/uv pip compile pyproject.toml $(LOCK) --group dev --constraint requirements.lock \
 		--output-file requirements-dev.lock
 
+# The editor client. Node 20 or newer; what npm installs stands in editor-client/node_modules.
+CLIENT  := editor-client
+MODULES := $(CLIENT)/node_modules/.made
+NPM     := npm --prefix $(CLIENT) --silent
+
+client: $(MODULES) ## the editor client: lint, types, unit tests
+	$(NPM) run lint
+	$(NPM) run types
+	$(NPM) test
+
+vsix: $(STAMP) $(MODULES) ## one .vsix for every system, with the server in it
+	$(BIN)/python $(CLIENT)/carry_server.py
+	$(NPM) run build
+	cd $(CLIENT) && npm --silent run vsce -- --out steadyhand.vsix >/dev/null
+	@ls -l $(CLIENT)/steadyhand.vsix
+
+editor: vsix     ## the real VS Code in your browser, with the extension and the practice model
+	@$(BIN)/python -m tests.editors.look
+
+editor-test: $(STAMP) ## stories told in real editors, with pictures in .scratch/pictures
+	$(BIN)/python -m pytest tests/editors
+
+$(MODULES): $(CLIENT)/package-lock.json
+	cd $(CLIENT) && npm ci --silent
+	@touch $@
+
 clean:           ## what the commands above leave behind
 	rm -rf .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(CLIENT)/node_modules $(CLIENT)/out $(CLIENT)/server $(CLIENT)/*.vsix
 	find server protocol tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements-dev.lock pyproject.toml

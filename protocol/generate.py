@@ -2,9 +2,9 @@
 
 Run it after any change in `steadyhand_protocol`: `python protocol/generate.py`. With `--check` nothing is
 written; it exits 1 if a file is not current. Both files are committed, and so is the copy of the second
-that the editor client is built from; it is written and checked with them. The output depends on the types and their comments alone: the order is that of the source,
-nothing is dated. What the JSON Schema cannot say, half surrogate pairs and sizes in bytes, stands in its
-comments.
+that the editor client is built from; it is written and checked with them. The output depends on the types
+and their comments alone: the order is that of the source, nothing is dated. What the JSON Schema cannot
+say, half surrogate pairs and sizes in bytes, stands in its comments.
 """
 
 import argparse
@@ -45,9 +45,7 @@ def field_comments(room: ModuleType) -> dict[str, dict[str, str]]:
     }
     return {
         node.name: {
-            statement.target.id: comments.get(
-                statement.end_lineno or 0, comments.get(statement.lineno - 1, "")
-            )
+            statement.target.id: comments.get(statement.end_lineno or 0, comments.get(statement.lineno - 1, ""))
             for statement in node.body
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
         }
@@ -130,8 +128,7 @@ def schema_limit(limit: Form | AtMost | Between) -> Json:
 def schema_object(cls: type[Any]) -> Json:
     fields = wire_fields(cls)
     properties = {
-        field.key: schema_of(field.shape) | {"description": COMMENTS[cls.__name__][field.name]}
-        for field in fields
+        field.key: schema_of(field.shape) | {"description": COMMENTS[cls.__name__][field.name]} for field in fields
     }
     return {
         "type": "object",
@@ -151,8 +148,7 @@ def protocol_json() -> str:
         "methods": [method_row(method) for method in methods.METHODS],
         "commands": [command_row(command) for command in methods.COMMANDS],
         "errors": [
-            {"kind": error.kind, "code": error.code, "data": schema_of(error.data)}
-            for error in methods.ERROR_KINDS
+            {"kind": error.kind, "code": error.code, "data": schema_of(error.data)} for error in methods.ERROR_KINDS
         ],
         "$defs": {name: schema_within(shape) for name, shape in SHAPES.items()},
     }

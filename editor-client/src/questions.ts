@@ -77,7 +77,7 @@ export class Questions {
   private async permissionMessage(asked: PermissionAskParams): Promise<void> {
     const show = "Show in chat";
     const labels = asked.options.map((option) => option.label);
-    const detail = [asked.text ?? "", asked.diff ?? "", `Session: ${this.nameOf(asked.sessionId)}`].filter((part) => part !== "").join("\n\n");
+    const detail = [asked.text ?? "", (asked.diff ?? "").trimEnd(), `Session: ${this.nameOf(asked.sessionId)}`].filter((part) => part !== "").join("\n\n");
     const options = { modal: true, detail: cut(detail) };
     const chosen = await vscode.window.showWarningMessage(`Steadyhand asks: ${asked.title}`, options, ...labels, show);
     if (chosen === show) return this.showSession(asked.sessionId);

@@ -48,7 +48,7 @@ class Story:
     fields: dict[str, Any]
     before: Tree
     left: Tree
-    dies: Matches = carries("result")
+    dies: Matches = attrs.field(factory=lambda: carries("result"))
     changed: Tree = attrs.field(factory=dict)  # what somebody saves after the death
     half: Halves = ()
 

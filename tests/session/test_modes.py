@@ -108,7 +108,7 @@ async def test_settings_are_those_of_a_new_session(tmp_path: Path) -> None:
 
 
 async def test_no_folder_is_open(tmp_path: Path) -> None:
-    """Row S7: the agent talks and has no files: the tools stay offered, for the prefix's sake, and each says why not."""
+    """Row S7: the agent talks and has no files: the tools stay offered, and each says why not."""
     async with staged(tmp_path, asks(write("a.txt", "1"), read("b.txt"), run("ls")), says("I have no files.")) as stage:
         owner = await stage.session("auto", folder=False)
         assert owner.view().workspace is None

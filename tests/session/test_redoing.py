@@ -1,7 +1,7 @@
 """Restore and retry from inside: what they do to the files, the journal and the old attempt (rows A5, F1-F3, J14).
 
 The uncertain effect is one of an earlier life, killed by its disk in the middle of the exchange or right before
-*result*. `tests/e2e/test_restore_retry.py` shows the same to a client, `tests/crash/test_redoing_killed.py` under kills.
+*result*. As a client sees it: `tests/e2e/test_restore_retry.py`; under kills: `tests/crash/test_redoing_killed.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from steadyhand.adapters.disk import system_disk
 from steadyhand.core.ledger import Attempt
 from steadyhand.core.model import CallProposed, Finish
 from steadyhand.core.questions import Answer, PermissionQuestion
-from steadyhand.core.record import Inspection, Intent, Settlement, Stamped
+from steadyhand.core.record import Inspection, Intent, Settlement, Stamped, Unknown
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import actions
 from steadyhand.core.views import Action, CallChanged, InspectionView, TextDelta, TurnEvent
@@ -90,21 +89,20 @@ async def redo(owner: Owner, attempt: Attempt, action: Action, inspection_id: st
     return new
 
 
-async def refused(
-    place: Place, owner: Owner, attempt: Attempt, action: Action, inspection_id: str | None
-) -> Refused:
+async def refused(place: Place, owner: Owner, attempt: Attempt, action: Action, inspection_id: str | None) -> Refused:
     """It is refused; the files are as before, and the journal too, but for an inspection that is answered with it."""
-    before, files = read_journal(place.journal(SESSION)).records, place.files()
+    before, files = kinds(place), place.files()
     with pytest.raises(Refused) as found:
         await resolve(owner, Wanted(attempt.attempt_id, action, inspection_id=inspection_id))
-    new = [stamped.record.kind for stamped in read_journal(place.journal(SESSION)).records[len(before) :]]
+    new = kinds(place)[len(before) :]
     assert new == (["inspection"] if "inspection" in found.value.more else [])
     assert place.files() == files
     return found.value
 
 
 def kinds(place: Place) -> list[str]:
-    return [stamped.record.kind for stamped in read_journal(place.journal(SESSION)).records]
+    records = [stamped.record for stamped in read_journal(place.journal(SESSION)).records]
+    return [record.kind for record in records if not isinstance(record, Unknown)]
 
 
 def on_disk(place: Place, kind: type) -> list[Stamped]:
@@ -381,7 +379,9 @@ async def test_another_uncertain_effect_on_the_same_file(present: Place) -> None
         command = await _uncertain_command(house, other)
         found = await refused(present, owner, attempt, "restore", seen.inspection_id)
         assert found.kind == "recoveryRequired"
-        (shown,) = found.more["uncertain"]  # type: ignore[misc]  # an object, as far as its type tells
+        held = found.more["uncertain"]
+        assert isinstance(held, list)
+        (shown,) = held
         assert (shown["attemptId"], shown["sessionId"]) == (command.attempt_id, other)
         holder = house.house.owners[other]
         last = await look(holder, command)
@@ -396,7 +396,7 @@ async def _uncertain_command(house: Rig, session_id: str) -> Attempt:
     neighbours, owner.neighbours = owner.neighbours, lambda: [owner]
     world = house.house.world
     tool = world.tools["run_command"]
-    world.tools["run_command"] = _Failing(tool)  # type: ignore[assignment]  # it stands in for the tool
+    world.tools["run_command"] = _Failing(tool)
     await house.say(session_id, "run touch later.txt", "other")
     world.tools["run_command"] = tool
     owner.neighbours = neighbours

@@ -1,7 +1,7 @@
 """A disk that ends its own process at the operation a test means, and a life that dies so.
 
-`died_in` runs a turn of the practice model (or of another) in a fork whose disk kills it; what it leaves on disk is what
-the next life in this process finds.
+`died_in` runs a turn of the practice model (or of another) in a fork whose disk kills it; what it leaves on disk is
+what the next life in this process finds.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ function found(inspection: Inspection, uncertain: Uncertain): Node[] {
   const more = inspection.changedMore > 0 ? [line(`and ${inspection.changedMore} more changed files`, "ellipsis")] : [];
   return [
     line(inspection.text, "search", `Inspected at ${at}. It speaks of that moment, not of what happened.`),
-    ...inspection.paths.map((one) => line(`${one.path}: ${CHECK[one.check]}${one.reason === undefined ? "" : ` (${one.reason})`}`, "file")),
+    ...(inspection.paths.length > 1 ? inspection.paths : []).map((one) => line(`${one.path}: ${CHECK[one.check]}${one.reason === undefined ? "" : ` (${one.reason})`}`, "file")),
     ...inspection.survivors.map((one): Node => ({ kind: "survivors", uncertain, text: `still running: ${one.command} (${one.pid})` })),
     ...inspection.changed.map((path) => ({ ...line(`changed since: ${path}`, "diff-modified"), ...openable(path) })),
     ...more,

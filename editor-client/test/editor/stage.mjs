@@ -18,6 +18,7 @@ export const shown_ms_max = 60_000;
 const SETTINGS = {
   "security.workspace.trust.enabled": false,
   "workbench.startupEditor": "none",
+  "workbench.colorTheme": "Default Dark Modern",
   "telemetry.telemetryLevel": "off",
   "workbench.enableExperiments": false,
   "extensions.autoUpdate": false,
@@ -38,19 +39,23 @@ export class Stage {
   constructor({ codeServer, node, vsix, pictures, python, browserPath }) {
     Object.assign(this, { codeServer, node, vsix, pictures, python, browserPath });
     this.root = fs.mkdtempSync(path.join(os.tmpdir(), "steadyhand-editor-"));
-    this.settingsFile = path.join(this.root, "user", "User", "settings.json");
     this.entry = path.join(codeServer, "node_modules/code-server/out/node/entry.js");
     this.troubles = [];
     this.settings = { ...SETTINGS };
-    for (const folder of ["user/User", "extensions", "stories"]) fs.mkdirSync(path.join(this.root, folder), { recursive: true });
-    fs.mkdirSync(pictures, { recursive: true });
+    for (const folder of ["user/User", "user/Machine", "extensions", "stories"]) fs.mkdirSync(path.join(this.root, folder), { recursive: true });
+    if (pictures) fs.mkdirSync(pictures, { recursive: true });
   }
 
   /** Change user settings; the running editor takes them up. */
   set(changes) {
     Object.assign(this.settings, changes);
     for (const [name, value] of Object.entries(this.settings)) if (value === undefined) delete this.settings[name];
-    fs.writeFileSync(this.settingsFile, JSON.stringify(this.settings, undefined, 1));
+    // A browser is a remote editor: settings of the machine are read from the machine's own file.
+    const all = Object.entries(this.settings);
+    const machine = all.filter(([name]) => name.startsWith("steadyhand."));
+    const user = all.filter(([name]) => !name.startsWith("steadyhand."));
+    fs.writeFileSync(path.join(this.root, "user", "Machine", "settings.json"), JSON.stringify(Object.fromEntries(machine), undefined, 1));
+    fs.writeFileSync(path.join(this.root, "user", "User", "settings.json"), JSON.stringify(Object.fromEntries(user), undefined, 1));
   }
 
   /** From now on servers are started by launch.py, with a place of their own. */
@@ -59,6 +64,12 @@ export class Stage {
   }
 
   async start() {
+    await this.startEditor();
+    const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+    this.browser = await chromium.launch({ executablePath: this.browserPath, headless: true, args });
+  }
+
+  async startEditor() {
     this.set({});
     const common = ["--user-data-dir", path.join(this.root, "user"), "--extensions-dir", path.join(this.root, "extensions")];
     const env = {
@@ -70,7 +81,7 @@ export class Stage {
     execFileSync(this.node, [this.entry, ...common, "--install-extension", this.vsix], { env, stdio: ["ignore", "ignore", "inherit"] });
     const port = await freePort();
     this.url = `http://127.0.0.1:${port}`;
-    const log = fs.openSync(path.join(this.pictures, "code-server.log"), "w");
+    const log = fs.openSync(path.join(this.pictures ?? this.root, "code-server.log"), "w");
     const flags = ["--auth", "none", "--disable-telemetry", "--disable-update-check", "--disable-workspace-trust", "--disable-getting-started-override", "--disable-proxy"];
     this.server = spawn(this.node, [this.entry, ...common, "--bind-addr", `127.0.0.1:${port}`, ...flags, this.root], { env, stdio: ["ignore", log, log], detached: true });
     const until = Date.now() + started_ms_max;
@@ -78,8 +89,6 @@ export class Stage {
       if (Date.now() > until) throw new Error("code-server did not start");
       await pause(200);
     }
-    const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-    this.browser = await chromium.launch({ executablePath: this.browserPath, headless: true, args });
   }
 
   /** A window on a new folder with these files. */

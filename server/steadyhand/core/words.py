@@ -7,7 +7,7 @@ once never changes: it is stored, and this room is asked only the first time.
 from __future__ import annotations
 
 from steadyhand.core.ledger import Attempt, Call
-from steadyhand.core.record import Check, InspectionState, Outcome, Settled
+from steadyhand.core.record import Author, Check, InspectionState, Outcome, Settled
 from steadyhand.core.recovery import Reached, classify
 from steadyhand.core.views import CallState
 
@@ -159,7 +159,7 @@ SETTLED_TEXT: dict[Settled, str] = {
     "checked_present": "the file has the intended content now, so it needs no repeat",
     "checked_absent": "the file is as it was before, so the change is not there",
     "user_confirmed": "the user confirmed it",
-    "model_confirmed": "the model settled it with its evidence and the user's permission",
+    "model_confirmed": "the model settled it with its evidence, as it was permitted to",
     "waived": "unknown, waived by the user",
     "restored": "the content before it was restored",
     "superseded": "a new attempt takes its place",
@@ -172,9 +172,11 @@ _BY_VERIFIER: dict[Settled, str] = {
 }
 
 
-def settlement_notice(title: str, settled: Settled, verified: bool = False) -> str:
+def settlement_notice(title: str, settled: Settled, verified: bool = False, by: Author = "user") -> str:
     """Told once to the model, at the tail, and to the user. `verified`: a verifier was asked, and no file."""
     told = (_BY_VERIFIER if verified else SETTLED_TEXT).get(settled, SETTLED_TEXT[settled])
+    if settled == "waived" and by == "model":
+        told = "unknown, waived by the model as it was permitted to"
     return f"The uncertain call “{title}” is settled: {told}."
 
 

@@ -142,8 +142,7 @@ async def _ask(owner: Owner, turn: RunningTurn, thinking: bool) -> Answer:
     except ModelTrouble as trouble:
         answer.trouble = trouble
     except anyio.get_cancelled_exc_class():
-        with anyio.CancelScope(shield=True):  # what was shown is kept; its calls do not run
-            turn.unfinished = answer if answer.shown else None
+        turn.unfinished = answer if answer.shown else None  # what was shown is kept; its calls do not run
         raise
     if answer.finish == "unknown" and answer.calls:
         answer.finish = None  # why it ended is not known, so its calls are not taken for whole

@@ -231,7 +231,7 @@ async def _refuse_with(owner: Owner, attempt: Attempt, found: Found, by: Author,
 
 
 def _settlement(owner: Owner, attempt: Attempt, settled: Settled, by: Author, latest: Inspection) -> list[Record]:
-    text = settlement_notice(attempt.title, settled, attempt.verified)
+    text = settlement_notice(attempt.title, settled, attempt.verified, by)
     return [
         Settlement(attempt.attempt_id, attempt.call_id, settled, by, latest.inspection_id, latest.check),
         Notice(owner.world.ids.new(), text, attempt.turn_id, attempt.attempt_id),

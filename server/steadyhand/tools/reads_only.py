@@ -21,7 +21,7 @@ _leading_variables = re.compile(r"BASH_FUNC_.*|BASH_ENV|ENV|LD_.*|DYLD_.*|SHELLO
 _harmless_to_git = re.compile(
     r"GIT_(ASKPASS|EDITOR|SEQUENCE_EDITOR|TERMINAL_PROMPT|OPTIONAL_LOCKS|PAGER|SSL_.*|SSH.*|HTTP_.*|AUTHOR_.*|COMMITTER_.*)"
 )
-"""What editors and users set that changes nothing about status, diff and log; any other makes git an ordinary command."""
+"""What changes nothing about status, diff and log; any other variable of git's makes it an ordinary command."""
 
 
 def only_reads(ground: Ground, command: str, cwd: Located) -> bool:

@@ -89,7 +89,7 @@ export function Doubt({ uncertain }: { readonly uncertain: Uncertain }): JSX.Ele
           <button
             type="button"
             key={action}
-            class={action === "inspect" ? "button" : "button secondary"}
+            class={uncertain.actions.length === 1 ? "button" : "button secondary"}
             title={ACTION_HINT[action]}
             onClick={() => tell({ kind: "recover", action, attemptId: uncertain.attemptId })}
           >

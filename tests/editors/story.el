@@ -1,0 +1,84 @@
+;;; story.el --- A doubt from an earlier life, in Emacs with eglot alone -*- lexical-binding: t -*-
+;; The same steps as story.lua: emacs -Q --batch -l story.el, with STORY = {"command": [...], "root": …, "file": …}.
+;; Each step prints "ok …"; a step that does not come ends Emacs with 1.
+
+(require 'package)
+(add-to-list 'package-directory-list "/usr/share/emacs/site-lisp/elpa")
+(package-initialize)
+(require 'json)
+(require 'project)
+(require 'flymake)
+(require 'eglot)
+
+(defvar story (json-parse-string (getenv "STORY") :object-type 'alist :array-type 'list))
+(defvar step-s-max 20)
+(defvar choose "Inspect" "Whatever asks the user is answered with the choice that holds this text.")
+(defvar offered nil)
+
+(defun say (text &rest values) (princ (concat (apply #'format text values) "\n")))
+(defun wait-until (what holds)
+  (let ((end (+ (float-time) step-s-max)) found)
+    (while (not (setq found (funcall holds)))
+      (when (> (float-time) end) (say "FAIL not seen: %s" what) (kill-emacs 1))
+      (accept-process-output nil 0.1))
+    found))
+
+(defun choose-one (_prompt choices &rest _)
+  (setq offered (all-completions "" choices))
+  (or (seq-find (lambda (one) (string-match-p (regexp-quote choose) one)) offered)
+      (progn (say "FAIL %s is not among %S" choose offered) (kill-emacs 1))))
+(advice-add 'completing-read :override #'choose-one)
+
+(let ((root (file-name-as-directory (alist-get 'root story))))
+  (advice-add 'project-current :override (lambda (&rest _) (cons 'transient root)))
+  (setq eglot-autoshutdown nil eglot-sync-connect 10 eglot-connect-timeout 20)
+  (find-file (expand-file-name (alist-get 'file story) root))
+  (text-mode)
+  (add-to-list 'eglot-server-programs
+               (cons 'text-mode (append (alist-get 'command story) '(:initializationOptions (:mode "ask")))))
+  (apply #'eglot--connect (eglot--guess-contact)))
+
+(defun server () (eglot-current-server))
+(defun doubts () (flymake-start) (flymake-diagnostics))
+(wait-until "eglot in the buffer" (lambda () (progn (eglot--maybe-activate-editing-mode) (eglot-managed-p))))
+(let ((doubt (car (wait-until "a diagnostic" #'doubts))))
+  (say "ok diagnostic uncertain-write: %s"
+       (replace-regexp-in-string "\\`.*?\\(It is uncertain\\)" "\\1" (flymake-diagnostic-text doubt)))
+  (goto-char (flymake-diagnostic-beg doubt)))
+
+(defun actions ()
+  (mapcar (lambda (one) (plist-get one :title))
+          (append (jsonrpc-request (server) :textDocument/codeAction
+                                   (list :textDocument (eglot--TextDocumentIdentifier)
+                                         :range (list :start (eglot--pos-to-lsp-position) :end (eglot--pos-to-lsp-position))
+                                         :context (list :diagnostics [])))
+                  nil)))
+(defun act (title)
+  (setq choose title)
+  (eglot-code-actions (line-beginning-position) (line-end-position) nil t))
+
+(when (seq-find (lambda (one) (string-match-p "Confirm" one)) (actions))
+  (say "FAIL Confirm before an inspection") (kill-emacs 1))
+(let ((alone (actions)))
+  (if (cdr alone) (act "Inspect")
+    (eglot-execute-command (server) "steadyhand.recovery.inspect"
+                           (plist-get (plist-get (aref (jsonrpc-request (server) :textDocument/codeAction
+                                   (list :textDocument (eglot--TextDocumentIdentifier)
+                                         :range (list :start (eglot--pos-to-lsp-position) :end (eglot--pos-to-lsp-position))
+                                         :context (list :diagnostics []))) 0) :command) :arguments))))
+(wait-until "Confirm after the inspection"
+            (lambda () (seq-find (lambda (one) (string-match-p "Confirm" one)) (actions))))
+(say "ok inspected")
+(act "Confirm")
+(wait-until "no diagnostic" (lambda () (null (doubts))))
+(say "ok settled")
+
+(setq choose "Allow once")
+(let ((answer (jsonrpc-request (server) :workspace/executeCommand
+                               (list :command "steadyhand.ask" :arguments (vector (list :text "write b.txt with \"hello\"")))
+                               :timeout 30)))
+  (unless (equal (plist-get answer :reason) "done") (say "FAIL the turn ended: %S" answer) (kill-emacs 1)))
+(say "ok asked: %s" (mapconcat #'identity offered " | "))
+(ignore-errors (eglot-shutdown (server)))
+(say "ok all")
+(kill-emacs 0)

