@@ -97,7 +97,11 @@ export class Desk {
   async bind(sessionId: string, tail = tail_default): Promise<void> {
     const mine = ++this.binding;
     this.tail = tail;
-    const read = await this.read(sessionId);
+    if (this.boundId !== sessionId) this.happen({ kind: "restoring", sessionId });
+    const read = await this.read(sessionId).catch((error: unknown) => {
+      if (mine === this.binding) this.happen({ kind: "restoring" });
+      throw error;
+    });
     if (mine !== this.binding) return; // another one was asked for meanwhile (case 79)
     const changed = this.boundId !== sessionId;
     this.happen({ kind: "opened", ...read });

@@ -86,6 +86,8 @@ export interface View {
   readonly link: Link;
   readonly sessions: readonly Session[];
   readonly bound?: Bound;
+  /** a session that has a history is being read, and is not bound yet */
+  readonly restoring?: string;
   readonly outbox: readonly Outgoing[];
   readonly questions: readonly Question[];
   readonly uncertain: readonly Uncertain[];
@@ -97,6 +99,8 @@ export type Happened =
   | { readonly kind: "listed"; readonly sessions: readonly Session[] }
   | { readonly kind: "opened"; readonly opened: SessionOpenResult; readonly events: readonly TurnEvent[]; readonly number?: number }
   | { readonly kind: "unbound" }
+  /** absent: it came to nothing */
+  | { readonly kind: "restoring"; readonly sessionId?: string }
   | { readonly kind: "turn"; readonly told: TurnEvent }
   | { readonly kind: "session"; readonly session: Session }
   | { readonly kind: "queue"; readonly sessionId: string; readonly queue: readonly Queued[] }
@@ -126,9 +130,13 @@ export function reduce(view: View, happened: Happened): View {
     case "listed":
       return { ...view, sessions: happened.sessions };
     case "opened":
-      return { ...withSession(view, happened.opened.session), bound: bound(happened) };
+      return { ...without(withSession(view, happened.opened.session), "restoring"), bound: bound(happened) };
     case "unbound":
-      return without(view, "bound");
+      return without(without(view, "bound"), "restoring");
+    case "restoring":
+      return happened.sessionId !== undefined && hasHistory(view, happened.sessionId)
+        ? { ...view, restoring: happened.sessionId }
+        : without(view, "restoring");
     case "turn":
       return withBound(view, happened.told.sessionId, (found) => afterEvent(found, happened.told, view));
     case "session":
@@ -180,7 +188,13 @@ function withBound(view: View, sessionId: string, change: (found: Bound) => Boun
   return after === view.bound ? view : { ...view, bound: after };
 }
 
-function without(view: View, key: "bound"): View {
+/** Whether anything was said in it yet: a session without a word is opened, not restored (row S5). */
+function hasHistory(view: View, sessionId: string): boolean {
+  const session = view.sessions.find((one) => one.sessionId === sessionId);
+  return session !== undefined && session.updated !== session.created;
+}
+
+function without(view: View, key: "bound" | "restoring"): View {
   const { [key]: _, ...rest } = view;
   return rest;
 }

@@ -147,6 +147,17 @@ test("a withdrawn question says why and stays a while; an answered one goes", ()
   assert.deepEqual(view.questions.map((one) => [one.askId, one.gone]), [["3", "stopped"], ["4", "stopped"], ["5", "stopped"]]);
 });
 
+test("restoring is said only where there is history, and ends with the opening (S5)", () => {
+  const listed = (updated: string): Happened => ({ kind: "listed", sessions: [session({ updated })] });
+  const restoring: Happened = { kind: "restoring", sessionId: S };
+  assert.equal(fold(listed(at), restoring).restoring, undefined);
+  assert.equal(fold(restoring).restoring, undefined);
+  const before = fold(listed("2026-01-31T09:31:00.000Z"), restoring);
+  assert.equal(before.restoring, S);
+  assert.equal(reduce(before, open).restoring, undefined);
+  assert.equal(reduce(before, { kind: "unbound" }).restoring, undefined);
+});
+
 test("a session without a title has a name all the same", () => {
   assert.equal(sessionName(session()), "New session");
   assert.equal(sessionName(session({ title: "Mine" })), "Mine");

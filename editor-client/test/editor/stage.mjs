@@ -15,10 +15,16 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const started_ms_max = 90_000;
 export const shown_ms_max = 60_000;
 
+const THEMES = {
+  dark: { name: "Default Dark Modern", mark: "vs-dark" },
+  light: { name: "Default Light Modern", mark: "vs:not(.vs-dark)" },
+  contrast: { name: "Default High Contrast", mark: "hc-black" },
+};
+
 const SETTINGS = {
   "security.workspace.trust.enabled": false,
   "workbench.startupEditor": "none",
-  "workbench.colorTheme": "Default Dark Modern",
+  "workbench.colorTheme": THEMES.dark.name,
   "telemetry.telemetryLevel": "off",
   "workbench.enableExperiments": false,
   "extensions.autoUpdate": false,
@@ -220,9 +226,11 @@ export class Window {
     await this.page.screenshot({ path: path.join(this.stage.pictures, `${name}.png`) });
   }
 
-  async theme(name) {
+  async theme(kind) {
+    const { name, mark } = THEMES[kind];
     this.stage.set({ "workbench.colorTheme": name });
-    await pause(1_500);
+    await this.page.locator(`.monaco-workbench.${mark}`).waitFor({ timeout: shown_ms_max });
+    await pause(500);
   }
 
   close() {

@@ -42,9 +42,9 @@ export const stories = {
     await at.chat.locator(".ended .file-row button", { hasText: "diff" }).first().click();
     await at.page.locator(".monaco-diff-editor .view-line", { hasText: "tea" }).first().waitFor({ timeout: shown_ms_max });
     await at.picture("first-changed");
-    await at.theme("Default Light Modern");
+    await at.theme("light");
     await at.picture("first-changed-light");
-    await at.theme("Default Dark Modern");
+    await at.theme("dark");
     await at.close();
   },
 
@@ -95,12 +95,12 @@ export const stories = {
     await press("Inspect");
     await at.page.locator(".pane-body .monaco-list-row", { hasText: "neither as it was before" }).first().waitFor({ timeout: shown_ms_max });
     await at.page.locator(".monaco-diff-editor .view-line", { hasText: "green tea" }).first().waitFor({ timeout: shown_ms_max });
-    await at.theme("Default Light Modern");
+    await at.theme("light");
     await at.dismissToasts();
     await row.hover();
     await pause(300);
     await at.page.screenshot({ path: `${stage.pictures}/list-inspected-light.png` });
-    await at.theme("Default Dark Modern");
+    await at.theme("dark");
     await row.hover();
     await pause(300);
     await at.page.screenshot({ path: `${stage.pictures}/list-inspected.png` });
@@ -121,6 +121,11 @@ export const stories = {
     await at.say("append - milk to notes.md");
     await at.see(".question.held .waits-title", "notes.md");
     await at.picture("held-back");
+    await at.theme("contrast");
+    await at.picture("held-back-contrast");
+    await at.theme("light");
+    await at.picture("held-back-light");
+    await at.theme("dark");
     await at.answer("Confirm");
     await at.see(".question:not(.held) .diff .added", "milk");
     await at.answer("Allow once");

@@ -92,6 +92,15 @@ function Conversation({ view, practice }: { readonly view: View; readonly practi
     if (element.scrollTop <= at_end_px && drawn < items.length) setDrawn(drawn + items_more);
   };
 
+  if (view.restoring !== undefined) {
+    return (
+      <main class="conversation" aria-label="Conversation">
+        <div class="working" role="status">
+          <span class="spinner" /> Restoring the conversation…
+        </div>
+      </main>
+    );
+  }
   if (bound === undefined && sending.length === 0) return <Welcome view={view} practice={practice} />;
   return (
     <main class="conversation" ref={scroller} onScroll={onScroll} tabIndex={0} aria-label="Conversation">
