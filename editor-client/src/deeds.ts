@@ -4,10 +4,11 @@
  * A deed that the server refuses throws; whoever called shows it. Nothing here keeps state.
  */
 import * as vscode from "vscode";
-import type { Attachment, Call, Mode, Session } from "./protocol";
+import type { Attachment, Call, Mode, OptionId, Session } from "./protocol";
 import { notBuilt } from "./protocol";
 import type { Desk } from "./desk";
 import { isAnswer } from "./desk";
+import type { Looks } from "./looks";
 import type { Questions } from "./questions";
 import type { Recovery } from "./recovery";
 import type { Connection } from "./connection";
@@ -27,6 +28,7 @@ export class Deeds implements ChatDeeds {
     private readonly desk: Desk,
     private readonly questions: Questions,
     private readonly recovery: Recovery,
+    private readonly looks: Looks,
     private readonly chat: () => ChatView,
     private readonly output: vscode.LogOutputChannel,
   ) {}
@@ -45,8 +47,7 @@ export class Deeds implements ChatDeeds {
       case "stop":
         return this.desk.stop();
       case "answer":
-        this.questions.answerPermission(message.askId, message.option, message.note);
-        return;
+        return this.answer(message.askId, message.option, message.note);
       case "answerUser":
         this.questions.answerUser(message.askId, message.answer);
         return;
@@ -173,6 +174,16 @@ export class Deeds implements ChatDeeds {
     const items = models.map((model) => ({ label: model.name, description: model.provider, model }));
     const chosen = await vscode.window.showQuickPick(items, { title: "Model of this session" });
     if (chosen !== undefined) await this.desk.setModel({ provider: chosen.model.provider, name: chosen.model.name });
+  }
+
+  /** Inspect, of a held-back call, has the server look anew and ask again; here the texts are shown beside it. */
+  private async answer(askId: string, option: OptionId, note: string): Promise<void> {
+    const about = this.desk.view.questions.find((question) => question.askId === askId)?.about;
+    this.questions.answerPermission(askId, option, note);
+    if (option !== "inspect" || about?.kind !== "permission") return;
+    for (const { attemptId, scope } of about.asked.uncertain ?? []) {
+      if ("paths" in scope && scope.paths.length > 0) await this.looks.openPaths(attemptId, scope.paths);
+    }
   }
 
   // --- effects and files ------------------------------------------------------------------------------------

@@ -60,8 +60,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     happened: show,
     box: (text) => chat.post({ kind: "box", text }),
     warn: (text) => void vscode.window.showWarningMessage(text),
-  });
-  const deeds: Deeds = new Deeds(() => server, desk, questions, recovery, () => chat, output);
+  }, () => !vscode.workspace.isTrusted);
+  const deeds: Deeds = new Deeds(() => server, desk, questions, recovery, looks, () => chat, output);
   const chat: ChatView = new ChatView(context.extensionUri, deeds, failed);
 
   context.subscriptions.push(

@@ -10,6 +10,8 @@ import type { Inspection } from "./protocol";
 
 export const lookScheme = "steadyhand-look";
 
+type Shown = Pick<Inspection["paths"][number], "path"> & Readonly<Record<"before" | "intended" | "now", { readonly uri?: string }>>;
+
 export class Looks implements vscode.TextDocumentContentProvider {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.changed.event;
@@ -17,12 +19,26 @@ export class Looks implements vscode.TextDocumentContentProvider {
   /** `text`: what the server has under one of its URIs. */
   constructor(private readonly text: (uri: string) => Promise<string>) {}
 
-  provideTextDocumentContent(uri: vscode.Uri): Promise<string> | string {
-    return uri.query === "" ? "" : this.text(uri.query);
+  async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
+    if (uri.query === "") return "";
+    try {
+      return await this.text(uri.query);
+    } catch (error) {
+      // Never an empty text: that would read as an empty file.
+      return `(This text cannot be shown now: ${error instanceof Error ? error.message : String(error)})\n`;
+    }
+  }
+
+  /** By its paths alone, for an effect whose inspection is the server's own (a held-back call). */
+  openPaths(attemptId: string, paths: readonly string[]): Promise<void> {
+    const side = (which: string, path: string): { readonly uri: string } => ({
+      uri: `steadyhand:/attempt/${attemptId}/${which}/${path.split("/").map(encodeURIComponent).join("/")}`,
+    });
+    return this.open({ paths: paths.map((path) => ({ path, before: side("before", path), intended: side("intended", path), now: side("now", path) })) });
   }
 
   /** For an effect without texts nothing is opened. */
-  async open(inspection: Inspection): Promise<void> {
+  async open(inspection: { readonly paths: readonly Shown[] }): Promise<void> {
     const [first, ...others] = inspection.paths;
     if (first === undefined) return;
     const rows = inspection.paths.flatMap(({ path, before, intended, now }) => [

@@ -12,9 +12,7 @@ import attrs
 from steadyhand_protocol.recovery import Uncertain
 from steadyhand_protocol.values import Id
 
-OptionId: TypeAlias = Literal[
-    "once", "session", "workspace", "user", "reject", "inspect", "confirm", "waive", "refuse"
-]
+OptionId: TypeAlias = Literal["once", "session", "workspace", "user", "reject", "inspect", "confirm", "waive", "refuse"]
 
 
 @attrs.frozen(kw_only=True)

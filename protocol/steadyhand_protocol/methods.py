@@ -89,9 +89,7 @@ METHODS: tuple[Method, ...] = (
     _request("recovery/snapshot", recovery.SnapshotParams, recovery.Snapshot),
     _request("recovery/resolve", recovery.ResolveParams, recovery.ResolveResult),
     _request("checkpoint/list", session.CheckpointListParams, session.CheckpointListResult),
-    _request(
-        "checkpoint/rewind", session.CheckpointRewindParams, session.CheckpointRewindResult, built=False
-    ),
+    _request("checkpoint/rewind", session.CheckpointRewindParams, session.CheckpointRewindResult, built=False),
     _request("usage", session.UsageParams, values.Usage),
     # notifications to the editor
     _tell("turn/event", turn.TurnEvent),

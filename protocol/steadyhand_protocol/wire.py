@@ -238,10 +238,7 @@ def _mapping_hook(shape: Any) -> Hook:
     def hook(value: object, _: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise expected("an object", value)
-        return {
-            within(key, _text, key, str): within(key, item_hook, item, item_shape)
-            for key, item in value.items()
-        }
+        return {within(key, _text, key, str): within(key, item_hook, item, item_shape) for key, item in value.items()}
 
     return hook
 
@@ -311,9 +308,7 @@ def _by_kind(by_kind: Mapping[str, type[Any]]) -> Choose:
 
 
 def _by_key(members: tuple[type[Any], ...]) -> Choose:
-    firsts = {
-        next(field.key for field in wire_fields(member) if field.required): member for member in members
-    }
+    firsts = {next(field.key for field in wire_fields(member) if field.required): member for member in members}
     assert len(firsts) == len(members), members
     message = f"expected one of the fields {', '.join(firsts)}"
 
@@ -331,8 +326,7 @@ def _by_key(members: tuple[type[Any], ...]) -> Choose:
 
 def _object_out(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
     renamed: dict[str, Any] = {
-        field.name: override(rename=field.key, omit_if_default=not field.required)
-        for field in wire_fields(cls)
+        field.name: override(rename=field.key, omit_if_default=not field.required) for field in wire_fields(cls)
     }
     return make_dict_unstructure_fn(cls, _converter, **renamed)
 

@@ -309,9 +309,7 @@ class OfferedModel:
 class Providers(Protocol):
     """What there is beside asking: what providers offer, and what is the matter with one."""
 
-    def connect(
-        self, settings: Callable[[], Settings], secret: Callable[[str], Awaitable[str | None]] | None
-    ) -> None:
+    def connect(self, settings: Callable[[], Settings], secret: Callable[[str], Awaitable[str | None]] | None) -> None:
         """Where the settings of each moment come from, and the editor's secret store, if it has one."""
         ...
 

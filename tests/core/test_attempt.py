@@ -24,6 +24,7 @@ an intended one by end_certain is certain
 an intended one by end_uncertain is uncertain
 a started one by end_certain is certain
 a started one by end_uncertain is uncertain
+a certain one by look is certain
 an uncertain one by check is checked
 an uncertain one by settle is closed
 an uncertain one by override is closed

@@ -145,19 +145,30 @@ def test_what_was_settled_stands_until_the_next_turn() -> None:
 
 
 def test_decisions_are_offered_after_an_inspection_of_this_epoch() -> None:
-    """wire.md: confirm, reject and waive rest on what was seen in this epoch; a reader is offered nothing [I8]."""
+    """wire.md: every decision rests on what was seen in this epoch; a reader is offered nothing [I8]."""
     assert of(doubt("one")).calls[0].actions == ("inspect",)
     inspected = [*doubt("one"), looked_at()]
-    assert of(inspected).calls[0].actions == ("inspect", "confirm", "reject", "waive")
+    assert of(inspected).calls[0].actions == ("inspect", "confirm", "reject", "waive", "restore")
     note = of(inspected).calls[0].inspection
     assert note is not None
     assert note.inspection_id == ident("look")
     later = [*inspected, Epoch(ident("epoch 3"), 1, "host")]
     assert of(later, attrs.evolve(STAND, epoch=ident("epoch 3"))).calls[0].actions == ("inspect",)
     rejected = [*inspected, Reject(attempt_id("one"), ident("one"), ident("look"))]
-    assert of(rejected).calls[0].actions == ("inspect", "confirm", "waive")
+    assert of(rejected).calls[0].actions == ("inspect", "confirm", "waive", "restore")
     assert of(rejected).calls[0].state == "rejected"
     assert of(inspected, attrs.evolve(STAND, epoch=None)).calls[0].actions == ()
+
+
+def test_what_is_absent_and_fenced_is_retried_and_not_restored() -> None:
+    """A5, F1, F3: what is as before needs no restore; retry is offered only where it is switched on."""
+    found = attrs.evolve(looked_at(), state="absent_fenced", check="unchanged")
+    records = [*doubt("one"), found]
+    decisions = ("inspect", "confirm", "reject", "waive")
+    assert of(records).calls[0].actions == decisions
+    assert of(records, attrs.evolve(STAND, retry_enabled=True)).calls[0].actions == (*decisions, "retry")
+    conflict = [*doubt("one"), looked_at()]
+    assert "retry" not in of(conflict, attrs.evolve(STAND, retry_enabled=True)).calls[0].actions
 
 
 def test_statistics_count_this_journal() -> None:

@@ -1,5 +1,5 @@
 ;;; story.el --- A doubt from an earlier life, in Emacs with eglot alone -*- lexical-binding: t -*-
-;; The same steps as story.lua: emacs -Q --batch -l story.el, with STORY = {"command": [...], "root": …, "file": …}.
+;; The same steps as story.lua, by its door "actions": emacs -Q --batch -l story.el, with STORY = {"command": [...], "root": …, "file": …}.
 ;; Each step prints "ok …"; a step that does not come ends Emacs with 1.
 
 (require 'package)

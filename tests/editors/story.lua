@@ -1,7 +1,7 @@
 -- A doubt from an earlier life, in Neovim with nothing but its own LSP client: the diagnostic comes by itself, code
 -- actions lead to a settled attempt, and a prompt's permission is a message request. Runs in 0.7 and in 0.11:
 --   nvim --headless -u NONE -i NONE -n -c 'luafile story.lua'
--- STORY is a JSON object: {command: [...], root, file}. Each step prints `ok …`; a step that does not come prints `FAIL …`.
+-- STORY is a JSON object: {command: [...], root, file, door}, door "actions" or "command". Each step prints `ok …`; a step that does not come prints `FAIL …`.
 local story = vim.json and vim.json.decode(vim.env.STORY) or vim.fn.json_decode(vim.env.STORY)
 local step_ms_max = 20000
 
@@ -30,10 +30,11 @@ vim.ui.select = function(items, _, done)
   end
   done(nil)
 end
-vim.fn.inputlist = function(lines) -- message requests up to 0.10; the first line is the question
+vim.fn.inputlist = function(lines) -- message requests up to 0.10; the choices are numbered, below the question
   offered = lines
-  for at = 2, #lines do
-    if lines[at]:find(choose, 1, true) then return at - 1 end
+  for _, line in ipairs(lines) do
+    local number = line:match('^(%d+)%. ')
+    if number and line:find(choose, 1, true) then return tonumber(number) end
   end
   return 0
 end
@@ -71,10 +72,24 @@ end
 
 local before = table.concat(actions(), ', ')
 if before:find('Confirm', 1, true) then fail('Confirm before an inspection: ' .. before) end
-act('Inspect')
-wait('Confirm after the inspection', function() return table.concat(actions(), ', '):find('Confirm', 1, true) end)
-ok('inspected')
-act('Confirm')
+if story.door == 'command' then
+  -- A decision without an inspection: the server inspects, says what it found, and asks.
+  local listed
+  local list = { command = 'steadyhand.recovery.list', arguments = { vim.empty_dict() } }
+  client.request('workspace/executeCommand', list, function(_, result) listed = result end, buffer)
+  wait('the list', function() return listed ~= nil end)
+  local effect = listed.uncertain[1]
+  choose = 'Confirm'
+  local confirm = { command = 'steadyhand.recovery.confirm', arguments = { { sessionId = effect.sessionId, attemptId = effect.attemptId } } }
+  client.request('workspace/executeCommand', confirm, function() end, buffer)
+  wait('the question', function() return table.concat(offered, ' | '):find('Later', 1, true) end)
+  ok('inspected, and asked: ' .. table.concat(offered, ' | '):gsub('\n', ' '))
+else
+  act('Inspect')
+  wait('Confirm after the inspection', function() return table.concat(actions(), ', '):find('Confirm', 1, true) end)
+  ok('inspected')
+  act('Confirm')
+end
 wait('no diagnostic', function() return #doubts() == 0 end)
 ok('settled')
 

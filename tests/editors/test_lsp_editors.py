@@ -39,10 +39,10 @@ def doubt(lives: Lives) -> None:
     lives.place.write("a.txt", CHANGED)
 
 
-def tell(lives: Lives, program: Sequence[str], home: Path) -> str:
-    """What the editor printed while it told its story; it must have come to the end."""
+def tell(lives: Lives, program: Sequence[str], home: Path, door: str = "actions") -> str:
+    """What the editor printed while it told its story; it must have come to the end. `door`: see story.lua."""
     command, environment = shipped(lives.place.state)
-    story = {"command": command, "root": str(lives.place.workspace), "file": "a.txt"}
+    story = {"command": command, "root": str(lives.place.workspace), "file": "a.txt", "door": door}
     done = subprocess.run(
         program,
         env=clean(home) | environment | {"STORY": json.dumps(story)},
@@ -88,14 +88,15 @@ def newer_neovim() -> str:
     return str(binary)
 
 
+@pytest.mark.parametrize("door", ["actions", "command"])
 @pytest.mark.parametrize("which", ["of the system", "0.11"])
-def test_neovim(tmp_path: Path, which: str) -> None:
-    """Diagnostics by themselves, code actions to a settled attempt, permission as a message request (A8, R3)."""
+def test_neovim(tmp_path: Path, which: str, door: str) -> None:
+    """Diagnostics by themselves, by code actions or one command to a settled attempt (A8)."""
     nvim = require_tool("nvim") if which == "of the system" else newer_neovim()
     with lives_in(tmp_path) as lives:
         doubt(lives)
         program = [nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", f"luafile {HERE / 'story.lua'}"]
-        came_to_its_end(lives, tell(lives, program, tmp_path / "home"))
+        came_to_its_end(lives, tell(lives, program, tmp_path / "home", door))
 
 
 def test_emacs(tmp_path: Path) -> None:

@@ -32,9 +32,7 @@ BANNED |= {f"{word}s" for word in BANNED}
 # Written in pieces, or this file would break its own rule. A path counts where it begins, not inside another.
 MACHINE_PATHS = re.compile(r"(?<![\w.-])/(?:" + "|".join(("root", "work", "tmp/v")) + r")/")
 PACKAGE_HOSTS = re.compile(
-    r"\b(?:"
-    + "|".join(("pypi", "pythonhosted", "npmjs", "yarnpkg", "rubygems", "crates"))
-    + r")\.(?:org|com|io)\b"
+    r"\b(?:" + "|".join(("pypi", "pythonhosted", "npmjs", "yarnpkg", "rubygems", "crates")) + r")\.(?:org|com|io)\b"
 )
 
 
@@ -212,18 +210,13 @@ def test_citations_and_admissions_are_read() -> None:
     assert not_built("| I9 | Not built yet |\n| I4 | built |\nnot built: J3, I12") == {"I9", "I12"}
 
 
-@pytest.mark.parametrize(
-    ("what", "pattern"), [("machine path", MACHINE_PATHS), ("package host", PACKAGE_HOSTS)]
-)
+@pytest.mark.parametrize(("what", "pattern"), [("machine path", MACHINE_PATHS), ("package host", PACKAGE_HOSTS)])
 def test_no_file_tells_of_its_machine(what: str, pattern: re.Pattern[str]) -> None:
     """No file holds a path of the machine it was written on, or the name of a host of packages."""
     found = []
     for path in house_files():
         text = path.read_bytes().decode("utf-8", errors="replace")
-        found += [
-            f"{place(path, text.count(chr(10), 0, hit.start()) + 1)} {hit[0]}"
-            for hit in pattern.finditer(text)
-        ]
+        found += [f"{place(path, text.count(chr(10), 0, hit.start()) + 1)} {hit[0]}" for hit in pattern.finditer(text)]
     assert found == [], what
 
 

@@ -68,9 +68,7 @@ def test_imports_point_one_way() -> None:
 def test_no_contract_is_vacuous(tmp_path: Path, contract: str, module: str, line: str) -> None:
     """Each contract is broken by a sin against it ([I11], [I14]): one it cannot see would be no contract."""
     for folder, package in (("server", "steadyhand"), ("protocol", "steadyhand_protocol")):
-        shutil.copytree(
-            ROOT / folder / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(ROOT / folder / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / module).open("a", encoding="utf-8") as sinner:
         sinner.write(f"\n{line}\n")
     kept, report = judge((tmp_path, tmp_path), contract)

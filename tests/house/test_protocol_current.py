@@ -82,9 +82,7 @@ def test_the_table_holds_every_method_of_the_contract() -> None:
 
 def test_the_table_holds_every_command_and_error_of_the_contract() -> None:
     """Codes run from -32050 in the order of the contract; each kind's data says its own word."""
-    assert [command.name for command in methods.COMMANDS] == [
-        f"steadyhand.{name}" for name in COMMANDS.split()
-    ]
+    assert [command.name for command in methods.COMMANDS] == [f"steadyhand.{name}" for name in COMMANDS.split()]
     assert dict(methods.ERRORS) == {kind: -32050 - number for number, kind in enumerate(KINDS.split())}
     for error in methods.ERROR_KINDS:
         assert attrs.fields_dict(error.data)["kind"].default == error.kind

@@ -20,9 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "protocol" / "examples"
 
 Row = dict[str, Any]
 
-ROWS: list[Row] = [
-    row for file in sorted(EXAMPLES.glob("*.json")) for row in json.loads(file.read_text("utf-8"))
-]
+ROWS: list[Row] = [row for file in sorted(EXAMPLES.glob("*.json")) for row in json.loads(file.read_text("utf-8"))]
 
 
 def named(row: Row) -> str:
@@ -101,10 +99,7 @@ def test_every_field_that_may_be_left_out_is_once_given_and_once_left_out() -> N
                 target = left_out if getattr(part, field.name) is None else given
                 target.add((type(part).__name__, field.name))
     optional = {
-        (shape.__name__, field.name)
-        for shape in shapes
-        for field in attrs.fields(shape)
-        if field.default is None
+        (shape.__name__, field.name) for shape in shapes for field in attrs.fields(shape) if field.default is None
     }
     assert optional - given == set()
     assert optional - left_out == set()

@@ -111,9 +111,7 @@ def attached(*attachments: object) -> dict[str, Any]:
             "longer than 262144 bytes",
         ),
         (
-            attached(
-                {"kind": "file", "path": "a", "range": RANGE | {"start": {"line": 1.0, "character": 0}}}
-            ),
+            attached({"kind": "file", "path": "a", "range": RANGE | {"start": {"line": 1.0, "character": 0}}}),
             "$.attachments[0].range.start.line",
             "expected an integer, found a number with a fraction or exponent",
         ),
@@ -128,9 +126,7 @@ def attached(*attachments: object) -> dict[str, Any]:
             "expected an integer from 0 to 2147483647",
         ),
         (
-            attached(
-                {"kind": "file", "path": "a", "range": RANGE | {"end": {"line": 2**31, "character": 0}}}
-            ),
+            attached({"kind": "file", "path": "a", "range": RANGE | {"end": {"line": 2**31, "character": 0}}}),
             "$.attachments[0].range.end.line",
             "expected an integer from 0 to 2147483647",
         ),
@@ -198,9 +194,7 @@ def test_a_prompt_with_one_fault_is_refused_there(value: object, path: str, mess
         ),
     ],
 )
-def test_other_shapes_with_one_fault_are_refused_there(
-    shape: Any, value: object, path: str, message: str
-) -> None:
+def test_other_shapes_with_one_fault_are_refused_there(shape: Any, value: object, path: str, message: str) -> None:
     """A resolution with an unknown field has no effect (A3); a union says by which field it is told apart."""
     assert faults(shape, value) == {path: message}
 
@@ -307,9 +301,7 @@ def path_of(spot: Spot) -> str:
 
 
 GOLDEN = list(golden())
-OBJECTS = [
-    (n, spot) for n, (_, value) in enumerate(GOLDEN) for spot, part in spots(value) if isinstance(part, dict)
-]
+OBJECTS = [(n, spot) for n, (_, value) in enumerate(GOLDEN) for spot, part in spots(value) if isinstance(part, dict)]
 
 
 @settings(max_examples=300, deadline=None)
@@ -357,9 +349,7 @@ def test_no_required_key_may_be_missing() -> None:
                 continue
             tried += 1
             told_apart_by_key = len(part) == 1 and key in ONE_OF
-            assert missing == [
-                f"expected one of the fields {ONE_OF[key]}" if told_apart_by_key else "missing"
-            ]
+            assert missing == [f"expected one of the fields {ONE_OF[key]}" if told_apart_by_key else "missing"]
     assert tried > len(OBJECTS)
 
 

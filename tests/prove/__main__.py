@@ -35,8 +35,9 @@ def main(arguments: Sequence[str]) -> int:
     is_short = "--short" in arguments
     for one in run(short() if is_short else full()):
         ended.append(one)
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{len(ended)} jobs done, {time.monotonic() - begun:.0f} s ")
+        if one.job.variant is None:
+            what = f"{one.job.layer} {one.job.name}".strip()
+            sys.stderr.write(f"{time.monotonic() - begun:4.0f} s: {what}, {one.tally.states:,} states or runs\n")
     found, mutants = layers(ended), caught(ended)
     sys.stdout.write(table(found, mutants) + f"\n{time.monotonic() - begun:.0f} s in all\n")
     wrong = problems(found, mutants, is_short)

@@ -29,8 +29,10 @@ SOURCE = Path(__file__).with_name("interposer.c")
 compile_s_max = 60
 answer_s_max = 60.0
 calls_max = 1000
-faults_each = 4
-"""Every call is killed at; every so manieth fails with EIO, and every so manieth write in three more ways."""
+torn_each = 2
+faults_each = 12
+"""The program is killed at every call; every so manieth write is torn, every so manieth call fails with EIO, and every
+so manieth write in three more ways."""
 _named = ("create", "write", "rename", "unlink", "truncate")
 _as_called = {"rename_new": "rename", "rename_to": "rename", "exchange": "rename", "make_folder": "mkdir"}
 
@@ -61,7 +63,7 @@ def kill_the_installed(tally: Tally, part: int, parts: int, each: int = 1) -> No
             if number % (parts * each) != part:
                 continue
             is_write = call.startswith("write ")
-            acts = ["kill", *(["torn"] if is_write else [])]
+            acts = ["kill", *(["torn"] if is_write and number // parts % torn_each == 0 else [])]
             if number // parts % faults_each == 0:
                 acts += ["EIO", *(["ENOSPC", "EINTR", "short"] if is_write else [])]
             for act in acts:

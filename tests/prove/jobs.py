@@ -158,7 +158,8 @@ def _all(*works: Work) -> Work:
 
 
 SHARES = {
-    "again": 8, "asked": 2, "stopped": 3, "saved at the exchange": 4, "saved before the gate": 4, "no exchange": 5,
+    "again": 16, "asked": 4, "stopped": 6, "saved at the exchange": 8, "saved before the gate": 8, "moved": 6,
+    "no exchange": 10,
 }  # fmt: skip
 """Of these stories every so manieth state is taken; of "plain" each."""
 
@@ -198,7 +199,7 @@ def full() -> list[Job]:
     jobs = [Job("L1", "plain", _power("plain", part, 4)) for part in range(4)]
     jobs += [Job("L1", story, _power(story, 0, parts)) for story, parts in SHARES.items()]
     jobs += [Job("L1 killed", "plain", _killed("plain", part, 4)) for part in range(4)]
-    jobs += [Job("L1 killed", story, _killed(story, 1, 2 * parts)) for story, parts in SHARES.items()]
+    jobs += [Job("L1 killed", story, _killed(story, 1, parts)) for story, parts in SHARES.items()]
     jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 4, "ask"))]
     jobs += [Job("L1 decisions", "", _decided(part, 4)) for part in range(2)]
     jobs += [Job("L2", "plain", _failed("plain", part, 2)) for part in range(2)]

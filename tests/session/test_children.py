@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from steadyhand.adapters import child as child_module
@@ -407,9 +408,9 @@ def crashed_owner() -> None:
 async def test_after_a_crash_the_survivors_are_found(processes: SystemProcesses) -> None:
     """The owner is killed; the next one finds what it left by the mark, and ends it on request (E5, case 98)."""
     crashed_owner()
-    found = processes.survivors(MARK)
-    assert found is not None
-    assert "sleep 381" in {one.command for one in found}
+    with anyio.fail_after(wait_s_max):  # it says that it is up before it becomes what it will be
+        while (found := processes.survivors(MARK)) is None or "sleep 381" not in {one.command for one in found}:
+            await anyio.lowlevel.checkpoint()
     assert len(found) >= 2
     with anyio.fail_after(wait_s_max):
         assert await gone(processes)

@@ -390,8 +390,8 @@ def test_a_save_and_then_a_crash_leave_their_bytes(tmp_path: Path) -> None:
 def test_it_is_durable_before_it_is_the_file(tmp_path: Path) -> None:
     """W9, J4: content and attributes, their sync, the exchange, the removal, the sync of the folder; in this order."""
     for existed, verbs in (
-        (True, ["create", "write", "give_attributes", "sync", "exchange", "unlink", "sync_folder"]),
-        (False, ["make_folder", "sync_folder", "create", "write", "sync", "rename_new", "sync_folder"]),
+        (True, ["sync_folder", "create", "write", "give_attributes", "sync", "exchange", "unlink", "sync_folder"]),
+        (False, ["make_folder", "sync_folder", "sync_folder", "create", "write", "sync", "rename_new", "sync_folder"]),
     ):
         _, yard = next(yards(tmp_path / str(existed), existed))
         disk = CountingDisk(system_disk())

@@ -36,6 +36,10 @@ class Client {
     this.open = new Map();
     this.unread = Buffer.alloc(0);
     server.stdout.on("data", (chunk) => this.read(chunk));
+    server.stdin.on("error", () => undefined); // its end says it
+    server.once("exit", (code) => {
+      for (const waiting of this.open.values()) waiting.reject(new Error(`the server ended with ${code}`));
+    });
   }
 
   request(method, params) {

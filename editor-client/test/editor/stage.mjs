@@ -84,7 +84,7 @@ export class Stage {
       STEADYHAND_STORIES: path.join(this.root, "stories"),
       ...Object.fromEntries(["CONFIG", "DATA", "CACHE", "STATE"].map((kind) => [`XDG_${kind}_HOME`, path.join(this.root, `xdg-${kind.toLowerCase()}`)])),
     };
-    execFileSync(this.node, [this.entry, ...common, "--install-extension", this.vsix], { env, stdio: ["ignore", "ignore", "inherit"] });
+    execFileSync(this.node, [this.entry, ...common, "--install-extension", this.vsix], { env, stdio: ["ignore", "ignore", "pipe"] });
     const port = await freePort();
     this.url = `http://127.0.0.1:${port}`;
     const log = fs.openSync(path.join(this.pictures ?? this.root, "code-server.log"), "w");

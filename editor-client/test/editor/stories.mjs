@@ -126,6 +126,9 @@ export const stories = {
     await at.theme("light");
     await at.picture("held-back-light");
     await at.theme("dark");
+    await at.answer("Inspect");
+    await at.page.locator(".tab", { hasText: "before ↔ intended ↔ now" }).first().waitFor({ timeout: shown_ms_max });
+    await at.see(".question.held .waits-title", "notes.md");
     await at.answer("Confirm");
     await at.see(".question:not(.held) .diff .added", "milk");
     await at.answer("Allow once");

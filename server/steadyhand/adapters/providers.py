@@ -30,9 +30,7 @@ class AllModels:
             return PracticeModel()
         return self._remote.model(provider, name)
 
-    def connect(
-        self, settings: Callable[[], Settings], secret: Callable[[str], Awaitable[str | None]] | None
-    ) -> None:
+    def connect(self, settings: Callable[[], Settings], secret: Callable[[str], Awaitable[str | None]] | None) -> None:
         self._settings, self._secret = settings, secret
 
     async def offered(self, provider: str) -> Sequence[OfferedModel]:

@@ -73,9 +73,7 @@ def holding_back(wanted: Wanted, unresolved: Iterable[Attempt], except_for: str 
     if wanted.effect == "reads":
         return []
     return [
-        attempt
-        for attempt in unresolved
-        if attempt.attempt_id != except_for and overlaps(attempt.scope, wanted.scope)
+        attempt for attempt in unresolved if attempt.attempt_id != except_for and overlaps(attempt.scope, wanted.scope)
     ]
 
 

@@ -129,6 +129,4 @@ def _asked(call_id: str, tool: str, arguments: str) -> AskedCall:
     """Neutralised, never dropped: what a provider would reject goes out in a valid form, the original stays stored."""
     sound = _NAME.fullmatch(tool) is not None
     parsed = parse_arguments(arguments)
-    return AskedCall(
-        call_id, tool if sound else UNNAMED, "{}" if isinstance(parsed, BadArguments) else arguments
-    )
+    return AskedCall(call_id, tool if sound else UNNAMED, "{}" if isinstance(parsed, BadArguments) else arguments)

@@ -12,9 +12,7 @@ import attrs
 
 from steadyhand.core.record import Change, Check, EndReason, InspectionState, Mode, ModelName, Settled, TitleSource
 
-CallState = Literal[
-    "proposed", "waiting", "running", "returned", "failed", "stopped", "refused", "notRun", "unknown"
-]
+CallState = Literal["proposed", "waiting", "running", "returned", "failed", "stopped", "refused", "notRun", "unknown"]
 Action = Literal["inspect", "confirm", "reject", "waive", "retry", "restore"]
 ReadOnlyReason = Literal["owned", "newer", "disk", "damaged"]
 

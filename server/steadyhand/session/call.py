@@ -191,9 +191,7 @@ async def _intend(owner: Owner, call: Call, arguments: Arguments, planned: Plann
 
 def wanted_of(tool: str, planned: Planned) -> Wanted:
     """The facts of a planned call that admission reads."""
-    return Wanted(
-        tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command
-    )
+    return Wanted(tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command)
 
 
 def _confirmed(owner: Owner, admitted: Admitted) -> tuple[str, ...]:
@@ -288,9 +286,7 @@ async def _start(owner: Owner, turn: RunningTurn, admitted: Admitted, gathered: 
     return True
 
 
-async def run_and_record(
-    owner: Owner, turn: RunningTurn, admitted: Admitted, evidence: tuple[Evidence, ...]
-) -> None:
+async def run_and_record(owner: Owner, turn: RunningTurn, admitted: Admitted, evidence: tuple[Evidence, ...]) -> None:
     """The body of a call whose *started* is durable, and its one result."""
     try:
         done = await admitted.planned.run(_running(owner, turn, admitted, evidence))
@@ -356,16 +352,12 @@ async def _after_cancel(owner: Owner, admitted: Admitted) -> Done:
 async def _refuse(owner: Owner, admitted: Admitted, refusal: Refusal, held: bool) -> None:
     call = admitted.call
     result = Result(admitted.attempt_id, call.call_id, call.turn_id, "refused", refusal.reason, held=held)
-    reply = _reply(
-        call, admitted.attempt_id, "refused", refusal.reason, refused_reply(refusal.reason, refusal.text)
-    )
+    reply = _reply(call, admitted.attempt_id, "refused", refusal.reason, refused_reply(refusal.reason, refusal.text))
     await owner.append_or_show([result, reply])
     owner.tell_call(call.call_id)
 
 
-def _running(
-    owner: Owner, turn: RunningTurn | None, admitted: Admitted, evidence: tuple[Evidence, ...]
-) -> Running:
+def _running(owner: Owner, turn: RunningTurn | None, admitted: Admitted, evidence: tuple[Evidence, ...]) -> Running:
     return Running(
         admitted.attempt_id, admitted.key, owner.session_id, evidence,
         lambda: turn is not None and turn.stopping is not None, TurnPerson(owner, admitted.call.turn_id),

@@ -71,5 +71,3 @@ async def edit_queue(owner: Owner, client_message_id: str, text: str | None, rem
     if remove:
         owner.end_cancelled(waiting.turn_id)
     return owner.queue()
-
-

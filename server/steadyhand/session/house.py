@@ -282,9 +282,7 @@ class House:
         root = await self._root(glance.session.workspace if glance.session else None)
         if held is not None:
             ground = world.ground(root, path)
-            opened = await world.in_thread(
-                open_owned, world, held, epoch, ground, self.reading_tools, unacknowledged
-            )
+            opened = await world.in_thread(open_owned, world, held, epoch, ground, self.reading_tools, unacknowledged)
             return opened, root
         if trouble is not None:
             text = _no_lock(trouble)

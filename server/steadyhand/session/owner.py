@@ -246,9 +246,7 @@ class Owner:
 
     # What is recorded.
 
-    async def append(
-        self, records: Sequence[Record], barrier: bool, unless: Callable[[], bool] | None = None
-    ) -> bool:
+    async def append(self, records: Sequence[Record], barrier: bool, unless: Callable[[], bool] | None = None) -> bool:
         """Record in this order and apply; JournalBroken if it cannot be kept.
 
         False: nothing was recorded, because `unless` held when its turn to write came."""

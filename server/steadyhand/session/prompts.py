@@ -170,4 +170,3 @@ async def _run(owner: Owner, turn: RunningTurn) -> None:
 
 def _user(owner: Owner, turn_id: str, client_message_id: str, text: str, command: bool) -> User:
     return User(turn_id, owner.world.ids.new(), client_message_id, text, command)
-

@@ -166,4 +166,3 @@ def diagnose(world: World) -> dict[str, str]:
     finally:
         world.disk.close(folder)
     return found
-

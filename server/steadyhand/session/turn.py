@@ -88,8 +88,7 @@ async def _keep_unfinished(owner: Owner, turn: RunningTurn, answer: Answer) -> N
 async def _record_answer(owner: Owner, turn: RunningTurn, answer: Answer) -> list[Call]:
     """The assistant message stands in the journal before any of its calls is touched (case 26)."""
     proposed = tuple(
-        Proposed(owner.world.ids.new(), call.tool, call.arguments, call.provider_id)
-        for call in answer.calls
+        Proposed(owner.world.ids.new(), call.tool, call.arguments, call.provider_id) for call in answer.calls
     )
     message = answer.record(calls=proposed)
     await owner.append_or_show([message, _usage(turn, answer.usage)])

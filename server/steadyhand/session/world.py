@@ -58,7 +58,7 @@ class World:
             state_directory=self.state_directory,
             session_folder=session_folder,
             document=self.editor.document,
-            environment=lambda own: child_environment(
-                self.processes.environment(), self.settings.environment_add, own
-            ).values,
+            environment=lambda own: (
+                child_environment(self.processes.environment(), self.settings.environment_add, own).values
+            ),
         )
