@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.scratch/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types prove bench realmodel lock generate clean
+.PHONY: help demo test quick lint types prove bench realmodel lock generate client vsix editor editor-test clean
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\): *[^#]*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ help:            ## this list
 demo: $(STAMP)   ## the server in action, without an editor, a network or a key
 	@$(BIN)/python -m tests.demo
 
-test: lint types quick  ## everything: lint, types, the fast tests, then crashes, whole server, editors
+test: lint types quick  ## everything: lint, types, the fast tests, then crashes, whole server, models, proof
 	$(if $(SLOW),$(BIN)/python -m pytest $(SLOW))
 
 quick: $(STAMP)  ## the fast tests alone
@@ -86,7 +86,7 @@ $(MODULES): $(CLIENT)/package-lock.json
 	@touch $@
 
 clean:           ## what the commands above leave behind
-	rm -rf .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv-* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .scratch build dist
 	rm -rf $(CLIENT)/node_modules $(CLIENT)/out $(CLIENT)/server $(CLIENT)/*.vsix
 	find server protocol tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

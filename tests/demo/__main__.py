@@ -1,4 +1,4 @@
-"""`make demo`: the server is killed at bad moments, and afterwards says what is true and does nothing twice.
+"""`make demo`: the server is killed at six bad moments, and afterwards says what is true and does nothing twice.
 
 Each scene asks for one thing that could be seen twice (a line appended to a file), lets the server die somewhere in
 it, starts it again, and compares what it says with what is on disk. Then the work goes on. The end is a table; the
@@ -278,7 +278,7 @@ def _until(done: Callable[[], bool]) -> None:
 def main() -> int:
     """0 only if every row agrees and nothing happened twice."""
     begun = time.monotonic()
-    print("Steadyhand, killed at four bad moments. What it says afterwards is compared with your files.\n")
+    print("Steadyhand, killed at six bad moments. What it says afterwards is compared with your files.\n")
     with tempfile.TemporaryDirectory(prefix="steadyhand-demo-") as base:
         run = Run(Shop.laid_out(Path(base)))
         say("The project:", f"a tea shop of {len(FILES)} small files in a temporary folder.")
