@@ -97,6 +97,8 @@ def cut_at_every_byte(story: Story, tally: Tally, part: int, parts: int, each: i
         where = f"cut at {size}"
         raw = read(prefix)
         found = reopened(SimDisk(tree_of(files)), 2)
+        if found is None and not raw.records:
+            continue  # no record is whole: it was promised to nobody
         if found is None or not found.writable:
             tally.violation("a cut journal does not open", where)
         elif found.damaged:

@@ -1,6 +1,6 @@
 /* Stands before the C library (LD_PRELOAD): counts the calls that change files below PROVE_DIR, in the order in which
    they come, and lets the PROVE_N-th do PROVE_ACT: "kill", "torn" (half of a write, then killed), "short", or fail with
-   "EIO", "ENOSPC" or "EINTR". Each call is a line in the file PROVE_LOG, if there is one. Children do as well. */
+   "EIO", "ENOSPC" or "EINTR". Each call is a line in the file PROVE_LOG, if there is one. Children are left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,6 +27,7 @@ __attribute__((constructor)) static void begin(void) {
     log_path = getenv("PROVE_LOG");
     wanted = number ? atol(number) : -1;
     if (!act) act = "";
+    unsetenv("LD_PRELOAD");
 }
 
 static int path_of(int fd, char *path) {

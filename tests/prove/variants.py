@@ -308,7 +308,13 @@ class _UnsyncedFiles(_Unsynced):
 
 
 def _new_file_replaces() -> None:
-    _set(SimDisk, "rename_new", SimDisk.rename)
+    def over(self: SimDisk, folder: Any, old: str, new: str) -> None:
+        self._announce("rename_new", f"{old} -> {new}")
+        told, self.before = self.before, None
+        self.rename(folder, old, new)
+        self.before = told
+
+    _set(SimDisk, "rename_new", over)
 
 
 def _broken_journal_goes_on() -> None:

@@ -58,7 +58,8 @@ class StoppingDisk(WatchedDisk):
 
     def around(self, operation: Operation, act: Callable[[], T], half: Callable[[], T] | None) -> T:
         if operation.number == self.at:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this very thread: a signal to the process may let it go on for a moment.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return act()
 
 

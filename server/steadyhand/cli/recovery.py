@@ -20,7 +20,7 @@ from steadyhand.session.glimpse import glimpse, owned_text
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Resolved, Wanted, refuse_beforehand, resolve
-from steadyhand.session.slash import DONE
+from steadyhand.session.slash import outcome_told
 from steadyhand.session.surviving import end_survivors
 
 _ACTIONS: dict[Deed, Action] = {
@@ -62,7 +62,8 @@ async def _decide(owner: Owner, effect: Uncertain, inspection: InspectionView, f
     if flags.json:
         terminal.answer(Resolved(done.snapshot, inspection))
     else:
-        terminal.say(f"{effect.title}: {DONE[action]}")
+        attempt = owner.ledger.attempts[effect.attempt_id]
+        terminal.say(f"{effect.title}: {outcome_told(owner, attempt, action)}")
     return 0
 
 

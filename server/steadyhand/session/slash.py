@@ -94,10 +94,10 @@ async def _recovery(owner: Owner, words: list[str]) -> str:
         await resolve(owner, attrs.evolve(wanted, inspection_id=latest.inspection_id))
     except Refused as refused:
         return _refusal(refused)
-    return f"{attempt.title}: {_done(owner, attempt, action)}"
+    return f"{attempt.title}: {outcome_told(owner, attempt, action)}"
 
 
-def _done(owner: Owner, attempt: Attempt, action: Action) -> str:
+def outcome_told(owner: Owner, attempt: Attempt, action: Action) -> str:
     """What was done; of a restore or retry also how its own attempt ended."""
     if action not in ("restore", "retry"):
         return DONE[action]
