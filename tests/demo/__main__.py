@@ -1,4 +1,4 @@
-"""`make demo`: the server is killed at six bad moments, and afterwards says what is true and does nothing twice.
+"""`make demo`: the server is killed at seven bad moments, and afterwards says what is true and does nothing twice.
 
 Each scene asks for one thing that could be seen twice (a line appended to a file), lets the server die somewhere in
 it, starts it again, and compares what it says with what is on disk. Then the work goes on. The end is a table; the
@@ -241,6 +241,33 @@ def tried_again(run: Run) -> Row:
     return Row(f"a line for {name}", last, SAID["checked_absent"], true, agrees)
 
 
+def waived(run: Run) -> Row:
+    """A command again; this time the user goes on without knowing, by the command of the light bulb."""
+    title("7  Waived: going on without knowing")
+    name, line = "deliveries.txt", "9 plates"
+    command = f"echo '{line}' >> {name}; sleep 1"
+    with Visit(run.shop) as visit:
+        visit.open(run.session)
+        say("You ask:", f"run {command}")
+        visit.begin(run.session, f"run {command}")
+        _until(lambda: run.shop.count(name, line) > 0)
+        visit.client.process.kill()
+        say("Then:", f"the server is killed (signal {visit.died()}).")
+    there = run.shop.count(name, line)
+    with Visit(run.shop) as visit:
+        call = run.reopened(visit)
+        attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
+        seen = visit.command("recovery.inspect", **attempt)["inspection"]
+        say("You choose Inspect:", seen["text"])
+        left = visit.command("recovery.waive", **attempt, inspectionId=seen["inspectionId"])["snapshot"]["calls"]
+        say("You choose Waive:", notices_of(visit.open(run.session))[-1])
+        answer = visit.ask(run.session, f"show {name}")
+        say("The work goes on:", f"show {name}: {answer['text'].splitlines()[-1]}.")
+    last = run.shop.count(name, line)
+    agrees = call["state"] == "unknown" and (there, last, left) == (1, 1, []) and answer["reason"] == "done"
+    return Row("another command", last, SAID.get(str(call["state"]), "?"), f"it had run {times(there)}", agrees)
+
+
 SCENES: tuple[Callable[[Run], Row], ...] = (
     before_the_file_is_replaced,
     after_the_file_was_replaced,
@@ -248,6 +275,7 @@ SCENES: tuple[Callable[[Run], Row], ...] = (
     during_a_command,
     rejected_and_restored,
     tried_again,
+    waived,
 )
 
 

@@ -29,6 +29,10 @@ summary_chars_max = 500
 """Of what a verifier says."""
 
 
+coarse_clock_ns = 20_000_000
+"""How far a file's time may lie behind the clock that a record was stamped by; the list is a hint all the same."""
+
+
 @attrs.frozen
 class Found:
     """What one look found. `survivors` None: it cannot be told here."""
@@ -54,7 +58,7 @@ def look_at(ground: Ground, attempt: Attempt) -> Found:
     changed = ChangedFiles()
     if attempt.effect == "opaque" and attempt.started_at is not None:
         with suppress(OSError):  # the workspace cannot be listed: a hint less
-            changed = changed_after(ground, nanoseconds(attempt.started_at))
+            changed = changed_after(ground, nanoseconds(attempt.started_at) - coarse_clock_ns)
     return Found(whole, findings, survivors, changed)
 
 
