@@ -275,9 +275,6 @@ class House:
         except OSError as error:
             text = f"This session's journal cannot be read ({error.strerror}). Make it readable, then open it again."
             return Opened(Ledger(), None, ReadOnly("disk", text), 0), None
-        if not loaded.records and not loaded.damaged and not loaded.newer:
-            # Whoever made it was killed before its first record was whole: it was promised to nobody.
-            raise Refused("unknownSession", "There is no such session.")
         glance = fold(loaded.records, loaded.breaks)
         root = await self._root(glance.session.workspace if glance.session else None)
         if held is not None:

@@ -80,6 +80,9 @@ def open_owned(
         whose = ledger.session.session_id[:8]
         text = f"The journal here is of another session, {whose}. It is shown and not touched: put it back."
         return Opened(ledger, None, ReadOnly("disk", text), loaded.damaged)
+    if not loaded.records and not loaded.damaged:
+        text = "The first record of this session was not finished, so nothing can be read; its file is kept as it is."
+        return Opened(ledger, None, ReadOnly("damaged", text), loaded.damaged)
     return _Performer(world, held, ground, ledger, loaded, reading_tools).perform(epoch, unacknowledged)
 
 

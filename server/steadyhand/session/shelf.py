@@ -79,7 +79,7 @@ def summary(world: World, session_id: str) -> Summary | None:
         if known is not None:
             return known
         loaded = load(world.disk, folder)
-        if not loaded.records and not loaded.damaged and not loaded.newer:
+        if loaded.size == 0:
             return None
         found = summary_of(fold(loaded.records, loaded.breaks))
         if not loaded.newer:
