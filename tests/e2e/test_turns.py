@@ -432,7 +432,7 @@ def test_a_model_that_is_not_there(desk: Desk) -> None:
     turn_id = client.send_prompt(session, "hello")["turnId"]
     assert client.ended(turn_id)["reason"] == "modelFailed"
     (warning,) = [event for event in client.events(turn_id) if event["kind"] == "warning"]
-    assert "steadyhand.model.provider" in warning["text"]
+    assert "OPENAI_API_KEY" in warning["text"], "it says where a key is looked for"
 
 
 # --- progress -----------------------------------------------------------------------------------------------------
