@@ -26,9 +26,10 @@ def plain(view: object) -> object:
 
 @cache
 def _names(cls: type[attrs.AttrsInstance]) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, _camel(field.name)) for field in attrs.fields(cls))
+    return tuple((field.name, camel(field.name)) for field in attrs.fields(cls))
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """A name of ours as wire and journal spell it: `session_id` → `sessionId`, `from_` → `from`."""
     head, *rest = name.rstrip("_").split("_")
     return head + "".join(part.title() for part in rest)

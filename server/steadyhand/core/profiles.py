@@ -180,8 +180,10 @@ _COMPATIBLE = Profile(
 
 PROFILES: Mapping[str, Profile] = {
     profile.provider: profile
-    for profile in (*(_DEEPSEEK, _OPENAI, _ANTHROPIC, _OPENROUTER, _OLLAMA, _LLAMACPP, _VLLM, _COMPATIBLE),)
+    for profile in (_DEEPSEEK, _OPENAI, _ANTHROPIC, _OPENROUTER, _OLLAMA, _LLAMACPP, _VLLM, _COMPATIBLE)
 }
+PROVIDERS = ("practice", *PROFILES)
+"""Every word that `model.provider` takes: the practice model built in, and the remote ones."""
 
 
 def key_variables(configured: str | None = None) -> frozenset[str]:

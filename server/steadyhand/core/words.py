@@ -104,10 +104,6 @@ def refused_reply(reason: str, text: str) -> str:
     return f"This call was refused ({reason}) and did not run. {text}"
 
 
-def failed_text(text: str) -> str:
-    return f"This call failed. {text}"
-
-
 def after_error_satisfied(title: str, error: str) -> str:
     return f"An error came up after the start ({error}), but the file already has the intended content. {OF_NOW}"
 
@@ -213,7 +209,3 @@ def recovery_required(title: str, attempt_id: str, session_title: str | None) ->
         f" editor, once none has that session open, `steadyhand recovery inspect {short}` on a command line and then"
         f" `steadyhand recovery confirm {short}` or `waive`."
     )
-
-
-def partial_text(text: str) -> str:
-    return f"The paths of this call disagree: {text}."

@@ -15,12 +15,11 @@ from typing import Any
 import attrs
 from platformdirs import user_state_dir
 
-from steadyhand.core.profiles import PROFILES
+from steadyhand.core.profiles import PROVIDERS
 from steadyhand.core.record import ModelName
 from steadyhand.core.settings import Settings
 from steadyhand.ports import Disk
 
-PROVIDERS = ("practice", *PROFILES)
 MODES = ("plan", "ask", "edits", "auto")
 SETTLE = ("checked", "ask")
 RETRY_VARIABLE = "STEADYHAND_RECOVERY_RETRY"

@@ -13,6 +13,7 @@ import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
+from steadyhand.core.plain import camel
 from steadyhand.core.record import KINDS, Record, Scope, Unknown
 
 
@@ -36,11 +37,6 @@ def decode(kind: str, members: Mapping[str, object]) -> Record | Unknown:
     except (cattrs.BaseValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise Unreadable(kind) from error
     return record
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.rstrip("_").split("_")
-    return head + "".join(part.title() for part in rest)
 
 
 def _scope_out(scope: Scope) -> object:
@@ -98,7 +94,7 @@ def _make() -> cattrs.Converter:
 
 
 def _names(cls: type) -> dict[str, typing.Any]:
-    return {field.name: override(rename=_camel(field.name)) for field in attrs.fields(attrs.resolve_types(cls))}
+    return {field.name: override(rename=camel(field.name)) for field in attrs.fields(attrs.resolve_types(cls))}
 
 
 def _is_tuple(cls: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from steadyhand.core import export, show
-from steadyhand.core.profiles import PROFILES
+from steadyhand.core.profiles import PROVIDERS
 from steadyhand.core.record import ModelSet, Queue, Title
 from steadyhand.core.refusal import invalid
 from steadyhand.core.usage import usage_view
@@ -13,7 +13,6 @@ from steadyhand.core.views import CheckpointTurn, QueuedView, SessionView, Usage
 from steadyhand.session.owner import Owner
 
 title_chars_max = 200
-PROVIDERS = ("practice", *PROFILES)
 
 
 async def rename(owner: Owner, title: str) -> SessionView:

@@ -40,6 +40,7 @@ from steadyhand.session.inspecting import Found, state_of
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.session.verifying import find
 from steadyhand.tools import restore as undoing
+from steadyhand.tools.place import display
 from steadyhand.tools.tool import Done, Planned, Refusal
 
 T = TypeVar("T")
@@ -92,7 +93,8 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     if isinstance(gathered, Refusal):
         raise _not_offered(gathered)
     seen = {finding.path: finding.digest for finding in latest.findings}
-    if any(seen.get(undoing.shown_path(owner.ground, one), one.before) != one.before for one in gathered.evidence):
+    root = owner.ground.root
+    if any(seen.get(display(root, one.resolved), one.before) != one.before for one in gathered.evidence):
         raise Refused("inspectFirst", "The file changed since that inspection; inspect it again.")
     digest = sha256(canonical_json({"attemptId": attempt.attempt_id}).encode())
     intent = Intent(

@@ -40,11 +40,6 @@ def hindrance_to_restore(evidence: Sequence[Evidence]) -> str | None:
     return None
 
 
-def shown_path(ground: Ground, evidence: Evidence) -> str:
-    """The path as findings name it."""
-    return display(ground.root, evidence.resolved)
-
-
 @attrs.frozen
 class _Path:
     """One path: where it is, and the evidence of the attempt that is undone."""
