@@ -149,10 +149,8 @@ def while_somebody_else_saves(run: Run) -> Row:
     return Row(f"a line for {name}", last, SAID.get(check, check), true, agrees)
 
 
-def during_a_command(run: Run) -> Row:
-    """A command leaves nothing that proves it; it stays unknown, holds back what could clash, and is never repeated."""
-    title("4  Killed during a command")
-    name, line = "deliveries.txt", "12 cups"
+def killed_in_a_command(run: Run, name: str, line: str) -> int:
+    """A command adds the line, and the server is killed while it still runs; how often the line stands there."""
     command = f"echo '{line}' >> {name}; sleep 1"
     with Visit(run.shop) as visit:
         visit.open(run.session)
@@ -161,7 +159,14 @@ def during_a_command(run: Run) -> Row:
         _until(lambda: run.shop.count(name, line) > 0)
         visit.client.process.kill()
         say("Then:", f"the server is killed (signal {visit.died()}).")
-    there = run.shop.count(name, line)
+    return run.shop.count(name, line)
+
+
+def during_a_command(run: Run) -> Row:
+    """A command leaves nothing that proves it; it stays unknown, holds back what could clash, and is never repeated."""
+    title("4  Killed during a command")
+    name, line = "deliveries.txt", "12 cups"
+    there = killed_in_a_command(run, name, line)
     say("On disk:", f"the line stands in {name} {times(there)}.")
     prompt = 'append "- Ask for cups." to TODO.md'
     questions: list[str] = []
@@ -245,15 +250,7 @@ def waived(run: Run) -> Row:
     """A command again; this time the user goes on without knowing, by the command of the light bulb."""
     title("7  Waived: going on without knowing")
     name, line = "deliveries.txt", "9 plates"
-    command = f"echo '{line}' >> {name}; sleep 1"
-    with Visit(run.shop) as visit:
-        visit.open(run.session)
-        say("You ask:", f"run {command}")
-        visit.begin(run.session, f"run {command}")
-        _until(lambda: run.shop.count(name, line) > 0)
-        visit.client.process.kill()
-        say("Then:", f"the server is killed (signal {visit.died()}).")
-    there = run.shop.count(name, line)
+    there = killed_in_a_command(run, name, line)
     with Visit(run.shop) as visit:
         call = run.reopened(visit)
         attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
