@@ -137,6 +137,13 @@ def test_agents_are_given_when_allowed() -> None:
     assert allowed.removed == ("API_KEY",)
 
 
+def test_what_holds_a_key_is_withheld() -> None:
+    """A variable that is known to hold a key goes, whatever it looks like, and is named (row E1)."""
+    made = child_environment({"FLAVOUR": "plain", "LANG": "C"}, {}, {}, withheld={"FLAVOUR", "ABSENT"})
+    assert made.values == {"LANG": "C"}
+    assert made.removed == ("FLAVOUR",)
+
+
 def test_what_the_user_adds_is_given() -> None:
     """An added variable is given as it is, over a removed or kept one, and is then not named as removed (E1)."""
     made = child_environment({"API_KEY": "old", "LANG": "C"}, {"API_KEY": "new", "LANG": "de"}, {})
@@ -162,7 +169,7 @@ def test_nothing_is_lost_changed_or_made_up(
     given: dict[str, str], add: dict[str, str], own: dict[str, str], agents: bool
 ) -> None:
     """Each name is either given, with the last value said for it, or named as removed; never both (row E1)."""
-    made = child_environment(given, add, own, agents)
+    made = child_environment(given, add, own, allow_agents=agents)
     assert set(made.values) | set(made.removed) == set(given) | set(add) | set(own)
     assert set(made.values).isdisjoint(made.removed)
     assert list(made.removed) == sorted(made.removed)

@@ -2,9 +2,10 @@
 
 Three parts, each over the one before: what this process was given, less what looks like a credential; what
 the user adds, unfiltered, for the user named it; our own variables. A variable is removed for its name (a
-word of it is a credential's word) or for its value (a URL with user info, a known form of key, a private
-key). Agents that hand out credentials (ssh, gpg, git's askpass) are removed unless allowed. The rules err
-towards removing; whoever misses a variable finds its name, never its value, in `removed`, and can add it.
+word of it is a credential's word), for its value (a URL with user info, a known form of key, a private key),
+or because it is known to hold a model's key, whatever it looks like. Agents that hand out credentials (ssh,
+gpg, git's askpass) are removed unless allowed. The rules err towards removing; whoever misses a variable
+finds its name, never its value, in `removed`, and can add it.
 
 A number of tokens is no token, a path of a display's authority is none, an author is none.
 """
@@ -12,7 +13,7 @@ A number of tokens is no token, a path of a display's authority is none, an auth
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 
@@ -134,10 +135,20 @@ class ChildEnvironment:
 
 
 def child_environment(
-    given: Mapping[str, str], add: Mapping[str, str], own: Mapping[str, str], allow_agents: bool = False
+    given: Mapping[str, str],
+    add: Mapping[str, str],
+    own: Mapping[str, str],
+    withheld: Collection[str] = (),
+    allow_agents: bool = False,
 ) -> ChildEnvironment:
-    """Build the environment of one child. `own` is added last and as it is."""
-    kept = {name: text for name, text in given.items() if not _held_from_child(name, text, allow_agents)}
+    """Build the environment of one child. `own` is added last and as it is.
+
+    `withheld`: names of given variables that hold a key, whatever they look like."""
+    kept = {
+        name: text
+        for name, text in given.items()
+        if name not in withheld and not _held_from_child(name, text, allow_agents)
+    }
     # A user's variable may not pass for one of ours: a false mark would make a stranger's process ours to end.
     added = {name: value for name, value in add.items() if not _is_own(name)}
     values = {**kept, **added, **own}

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import attrs
 
-from steadyhand.core.environment import child_environment
 from steadyhand.core.record import ModelName
 from steadyhand.session.house import House
 from steadyhand.session.world import World
@@ -39,8 +38,7 @@ async def diagnose(house: House) -> Diagnosis:
 
 def _notes(world: World) -> tuple[str, ...]:
     """What children are not given is named, its value never shown (row E1)."""
-    given = world.processes.environment()
-    removed = child_environment(given, world.settings.environment_add, {}).removed
+    removed = world.child_environment({}).removed
     if not removed:
         return ()
     names = ", ".join(removed)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 import attrs
 
-from steadyhand.core.environment import child_environment
+from steadyhand.core.environment import ChildEnvironment, child_environment
+from steadyhand.core.profiles import key_variables
 from steadyhand.core.settings import Settings
 from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes, Providers
 from steadyhand.tools.tool import Ground, Tool
@@ -49,6 +50,13 @@ class World:
             self._threads = anyio.CapacityLimiter(disk_threads_max)
         return await anyio.to_thread.run_sync(work, *arguments, limiter=self._threads)
 
+    def child_environment(self, own: Mapping[str, str]) -> ChildEnvironment:
+        """What every child is given, with the settings of this moment (row E1). No variable that a model's key is read
+        from is among it, whatever it is called."""
+        settings = self.settings
+        withheld = key_variables(settings.key_variable)
+        return child_environment(self.processes.environment(), settings.environment_add, own, withheld)
+
     def ground(self, root: str | None, session_folder: str) -> Ground:
         """Where the tools of one session stand."""
         return Ground(
@@ -58,7 +66,5 @@ class World:
             state_directory=self.state_directory,
             session_folder=session_folder,
             document=self.editor.document,
-            environment=lambda own: (
-                child_environment(self.processes.environment(), self.settings.environment_add, own).values
-            ),
+            environment=lambda own: self.child_environment(own).values,
         )
