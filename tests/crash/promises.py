@@ -22,9 +22,10 @@ from steadyhand.core.transcript import outgoing, validate
 from steadyhand.core.views import CallState, Snapshot
 from steadyhand.core.words import outcome_of, state_of
 from steadyhand.journal.format import read_journal
+from tests.support.fakes import id_of
 from tests.support.turns import Place, Rig, rig
 
-SESSION = f"{1:032x}"  # the first id of the first life
+SESSION = id_of(1)  # the first id of the first life
 PROMPT = "prompt-1"
 COUNTER = "counter.txt"
 COMMAND = f"echo ran >> {COUNTER}"

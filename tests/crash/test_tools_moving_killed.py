@@ -20,13 +20,14 @@ from steadyhand.core.model import CallProposed, Finish
 from steadyhand.core.record import Check
 from steadyhand.session.inspecting import look_at, record_of, sentence
 from tests.support.disks import CountingDisk, KillingDisk, Operation, When
+from tests.support.fakes import id_of
 from tests.support.scripted import ScriptedModel
 from tests.support.systems import linux_only
 from tests.support.turns import Died, Place, forked, rig
 
 pytestmark = [linux_only, pytest.mark.timeout(240)]
 
-SESSION = f"{1:032x}"  # the first id of the first life
+SESSION = id_of(1)  # the first id of the first life
 OLD, OTHER = "the content\n", "what was there\n"
 Tree = dict[str, str]
 

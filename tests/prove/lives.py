@@ -32,11 +32,11 @@ from steadyhand.tools.change import PlannedChange
 from steadyhand.tools.run_command import PlannedCommand
 from steadyhand.tools.tool import Done, Running
 from tests.prove.truth import STATE, WORK, Bytes, Scene, bytes_of, digest
-from tests.support.fakes import FakeClock, FakeIds, FakeProcesses, Run, Script
+from tests.support.fakes import FakeClock, FakeIds, FakeProcesses, Run, Script, id_of
 from tests.support.sim_disk import SimDisk, Tree, tree_of
 from tests.support.turns import ScriptedEditor
 
-SESSION = f"{1:032x}"  # the first id of the first life
+SESSION = id_of(1)  # the first id of the first life
 ids_per_life = 1_000_000
 turn_s_max = 30.0
 lines_kept_max = 100_000

@@ -26,12 +26,12 @@ from steadyhand.adapters import children, process_list
 from steadyhand.adapters.child import piece_bytes_max
 from steadyhand.adapters.children import SystemProcesses
 from steadyhand.ports import Finished, Processes, Survivor
-from tests.support.fakes import FakeProcesses
+from tests.support.fakes import FakeProcesses, run_mark
 from tests.support.systems import linux_only, wait_s_max
 
 pytestmark = [pytest.mark.anyio, linux_only]
 
-MARK = "0123456789abcdef0123456789abcdef"
+MARK = run_mark + "0123456789abcdef01234567"
 soon_s_max = 15.0  # what takes well under a second on a machine with nothing else to do
 
 

@@ -26,6 +26,7 @@ from steadyhand.journal.format import read_journal
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Resolved, Wanted, inspect, resolve
 from tests.support.disks import MatchingFault, Operation, WatchedDisk, carries
+from tests.support.fakes import id_of
 from tests.support.scripted import GatedDisk
 from tests.support.systems import linux_only
 from tests.support.turns import Place, Rig, ScriptedEditor, forked, rig
@@ -33,7 +34,7 @@ from tests.support.turns import Place, Rig, ScriptedEditor, forked, rig
 pytestmark = [pytest.mark.anyio, linux_only]
 
 T = TypeVar("T")
-SESSION = f"{1:032x}"
+SESSION = id_of(1)
 DECISIONS: tuple[Action, ...] = ("confirm", "reject", "waive")
 
 

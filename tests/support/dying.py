@@ -17,11 +17,12 @@ import attrs
 from steadyhand.adapters.disk import system_disk
 from steadyhand.ports import Disk, Models
 from tests.support.disks import Operation, WatchedDisk
+from tests.support.fakes import id_of
 from tests.support.turns import Place, Rig, forked, rig
 
 T = TypeVar("T")
 Matches = Callable[[Operation], bool]
-SESSION = f"{1:032x}"  # the first id of the first life
+SESSION = id_of(1)  # the first id of the first life
 
 
 class DyingDisk(WatchedDisk):

@@ -1,12 +1,15 @@
 """Clock, ids and processes that do the same each time.
 
-`FakeClock` moves a millisecond each time it is asked and otherwise only when told. `FakeIds` counts.
+`FakeClock` moves a millisecond each time it is asked and otherwise only when told. `FakeIds` counts, from a beginning
+of its own in each run of the tests: commands that really run carry ids as marks, and runs side by side must not
+find, or end, one another's.
 `FakeProcesses` plays scripted commands and knows which survivors a mark has.
 """
 
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
@@ -15,9 +18,15 @@ import attrs
 
 from steadyhand.ports import Finished, Survivor
 
+run_mark = f"{os.getpid():08x}"  # read once, so that a forked life keeps it
 first_moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=datetime.timezone.utc)
 well_finished = Finished(exit_code=0, signal=None, timed_out=False, left=(), group_empty=True)
 ended_by_cancel = Finished(exit_code=None, signal=15, timed_out=False, left=(), group_empty=True)
+
+
+def id_of(number: int) -> str:
+    """The id that `FakeIds` gives as its `number`th."""
+    return f"{run_mark}{number:024x}"
 
 
 class FakeClock:
@@ -39,13 +48,13 @@ class FakeClock:
 
 
 class FakeIds:
-    """`ports.Ids`: 1, 2, 3 … as 32 hex digits. `start` keeps two runs of one test apart."""
+    """`ports.Ids`: 1, 2, 3 … as 32 hex digits, see `id_of`. `start` keeps two runs of one test apart."""
 
     def __init__(self, start: int = 1) -> None:
         self._next = start
 
     def new(self) -> str:
-        made = f"{self._next:032x}"
+        made = id_of(self._next)
         self._next += 1
         return made
 

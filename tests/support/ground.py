@@ -20,9 +20,9 @@ from steadyhand.core.record import Evidence
 from steadyhand.ports import Disk, OpenDocument, Processes
 from steadyhand.tools.tool import Done, Gathered, Ground, Planned, Preview, Refusal, Running, Tool
 from tests.support.disks import MatchingFault, Verb
-from tests.support.fakes import FakeProcesses
+from tests.support.fakes import FakeProcesses, run_mark
 
-ATTEMPT = "a" * 32
+ATTEMPT = run_mark + "a" * 24
 
 
 class BetweenDisk:
