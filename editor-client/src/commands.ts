@@ -131,11 +131,13 @@ async function showDoctor(connection: Connection): Promise<void> {
   const found = await connection.command("steadyhand.doctor");
   const rows = (about: Readonly<Record<string, string>>): string => Object.entries(about).map(([name, value]) => `| ${name} | ${value} |`).join("\n");
   const notes = (found.notes ?? []).map((note) => `- ${note}`).join("\n");
+  const looks = found.provider.map(({ what, fine, text }) => `| ${what} | ${fine ? "fine" : "not fine"} | ${text.replaceAll("|", "\\|")} |`).join("\n");
   const content = [
     "# Steadyhand: how this installation stands",
     `| | |\n|---|---|\n| version | ${found.version} |\n| Python | ${found.python} |\n| model | ${found.model.provider}: ${found.model.name} |`,
     `## Paths\n\n| | |\n|---|---|\n${rows(found.paths)}`,
     `## Journal\n\n| | |\n|---|---|\n${rows(found.journal)}`,
+    ...(looks === "" ? [] : [`## Provider\n\n| | | |\n|---|---|---|\n${looks}`]),
     ...(notes === "" ? [] : [`## Notes\n\n${notes}`]),
   ].join("\n\n");
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ content, language: "markdown" }));

@@ -1087,6 +1087,16 @@ export interface CancelArguments {
   readonly sessionId: Id;
 }
 
+/** What a look at the chosen provider found of one thing. */
+export interface ProviderFinding {
+  /** the thing */
+  readonly what: "model" | "key" | "reachable" | "window" | "streaming" | "calls";
+  /** whether it is as it should be */
+  readonly fine: boolean;
+  /** one sentence; what to do where it is not */
+  readonly text: string;
+}
+
 /** How this installation stands; for people, so new members may come. */
 export interface DoctorResult {
   /** of Steadyhand */
@@ -1099,6 +1109,10 @@ export interface DoctorResult {
   readonly model: ModelChoice;
   /** what → one sentence, such as whether locks and syncs hold here */
   readonly journal: Readonly<Record<string, string>>;
+  /** in the order looked at; it stops where nothing more can work */
+  readonly provider: readonly ProviderFinding[];
+  /** tokens the model can take; absent when not known */
+  readonly window?: Count;
   /** sentences on what is to be known; absent when there is nothing */
   readonly notes?: readonly string[];
 }

@@ -5,10 +5,11 @@ client, with nothing of ours installed.
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 import attrs
 
-from steadyhand_protocol.values import ChangedPath, ClientMessageId, Id, ModelChoice, Reason
+from steadyhand_protocol.values import ChangedPath, ClientMessageId, Count, Id, ModelChoice, Reason
 
 
 @attrs.frozen(kw_only=True)
@@ -40,6 +41,15 @@ class CancelArguments:
 
 
 @attrs.frozen(kw_only=True)
+class ProviderFinding:
+    """What a look at the chosen provider found of one thing."""
+
+    what: Literal["model", "key", "reachable", "window", "streaming", "calls"]  # the thing
+    fine: bool  # whether it is as it should be
+    text: str  # one sentence; what to do where it is not
+
+
+@attrs.frozen(kw_only=True)
 class DoctorResult:
     """How this installation stands; for people, so new members may come."""
 
@@ -48,4 +58,6 @@ class DoctorResult:
     paths: Mapping[str, str]  # what for → absolute path
     model: ModelChoice  # as the settings choose it
     journal: Mapping[str, str]  # what → one sentence, such as whether locks and syncs hold here
+    provider: tuple[ProviderFinding, ...]  # in the order looked at; it stops where nothing more can work
+    window: Count | None = None  # tokens the model can take; absent when not known
     notes: tuple[str, ...] | None = None  # sentences on what is to be known; absent when there is nothing

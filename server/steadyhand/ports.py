@@ -16,7 +16,7 @@ from typing import Literal, NewType, Protocol, runtime_checkable
 
 import attrs
 
-from steadyhand.core.model import Answered, ModelRequest, StreamPart
+from steadyhand.core.model import Answered, Finding, ModelRequest, StreamPart
 from steadyhand.core.questions import Answer, HeldBackQuestion, PermissionQuestion, UserQuestion
 from steadyhand.core.settings import Settings
 from steadyhand.core.told import Told
@@ -318,11 +318,13 @@ class Providers(Protocol):
         ...
 
     async def learn_window(self, provider: str, name: str) -> int | None:
-        """Asked for once where it is not known; never raises."""
+        """Tokens; None where nobody tells. Where it is not known it is asked for, once if it is answered, bounded;
+        what is learnt counts from the next request on. Never raises but for a cancel."""
         ...
 
-    async def diagnose(self, provider: str, name: str) -> Sequence[str]:
-        """One sentence for each thing looked at; small real requests are made. Never raises but for a cancel."""
+    async def diagnose(self, provider: str, name: str) -> Sequence[Finding]:
+        """What is found of each thing looked at, in order; small real requests are made, and billed. It stops where the
+        next thing cannot work. Never raises but for a cancel."""
         ...
 
     async def close(self) -> None:

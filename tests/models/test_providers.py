@@ -343,10 +343,19 @@ async def test_a_window_is_asked_for_once() -> None:
             assert await models.learn_window("deepseek", "deepseek") == 1_000_000
         await models.close()
     assert len(served.asked) == 2
-    models = RemoteModels(lambda: ModelSettings("vllm", "http://127.0.0.1:1"), dict)
-    with anyio.fail_after(patience_s):
-        assert await models.learn_window("vllm", "a") is None
-    await models.close()
+
+
+async def test_a_window_is_asked_for_again_where_nobody_answered() -> None:
+    """A local server that was not up when it was asked for its window is asked again (U1)."""
+    told = {"data": [{"id": "a", "max_model_len": 4096}]}
+    busy = Scripted([b"busy"], 503, {}, "length")
+    answers = [busy, Scripted([json.dumps(told).encode()])]
+    async with ScriptedProvider(*answers) as served:
+        models = RemoteModels(lambda: ModelSettings("vllm", served.address), dict)
+        with anyio.fail_after(patience_s):
+            assert [await models.learn_window("vllm", "a") for _ in range(3)] == [None, 4096, 4096]
+        await models.close()
+    assert len(served.asked) == 2
 
 
 @pytest.mark.parametrize("told", ["<html>", "{", "[]", '{"data": 7}', '{"data": ["x"]}', "7"])
@@ -370,12 +379,8 @@ async def test_the_doctor_finds_nothing(provider: str) -> None:
         with anyio.fail_after(patience_s):
             found = await diagnose(made)
         await made.client.close()
-    assert [sentence.split(":")[0] for sentence in found] == [
-        "Key", "Reachable", "Model", "Window", "Streaming", "Tool calls",
-    ]  # fmt: skip
-    assert all(sentence.endswith(".") and KEY not in sentence for sentence in found)
-    assert "works" in found[4]
-    assert found[5] == "Tool calls: work."
+    assert [one.what for one in found] == ["key", "reachable", "model", "window", "streaming", "calls"]
+    assert all(one.fine and one.text.endswith(".") and KEY not in one.text for one in found)
     assert [asked.method for asked in served.asked] == ["GET", "POST", "POST"]
 
 
@@ -390,29 +395,35 @@ async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -
     broken = said("chat", Say("par"))
     talk, bad = said("chat", Say("no"), End("stop")), said("chat", Ask("report_word", ('{"w',)), End("calls"))
     silent = Scripted([anyio.Event()])
-    cases: list[tuple[Any, tuple[Scripted, ...], str, str]] = [
-        (good, (fine, calls), "deepseek-flash", "without a count of tokens"),
-        (refused, (), "deepseek-flash", "does not accept the key"),
-        (missing, (fine, calls), "deepseek-flash", "does not list its models"),
-        (good, (fine, calls), "deepseek-chat", "set steadyhand.model.name to “deepseek-flash”"),
-        (good, (fine, calls), "flash", "such as “deepseek-flash”"),
-        ({"data": []}, (fine, calls), "flash", "none at all"),
-        (good, (broken, calls), "deepseek-flash", "broke off"),
-        (good, (fine, talk), "deepseek-flash", "none came"),
-        (good, (fine, bad), "deepseek-flash", "not whole"),
-        (good, (silent, calls), "deepseek-flash", "no end within"),
-        (good, (refused,), "deepseek-flash", "does not accept the key"),
+    cases: list[tuple[Any, tuple[Scripted, ...], str, str, str | None]] = [
+        (good, (fine, calls), "deepseek-flash", "without a count of tokens", None),
+        (refused, (), "deepseek-flash", "does not accept the key", "reachable"),
+        (missing, (fine, calls), "deepseek-flash", "does not list its models", None),
+        (good, (fine, calls), "deepseek-chat", "set steadyhand.model.name to “deepseek-flash”", "model"),
+        (good, (fine, calls), "flash", "such as “deepseek-flash”", "model"),
+        ({"data": []}, (fine, calls), "flash", "none at all", "model"),
+        (good, (broken, calls), "deepseek-flash", "broke off", "streaming"),
+        (good, (fine, talk), "deepseek-flash", "None came", "calls"),
+        (good, (fine, bad), "deepseek-flash", "not whole", "calls"),
+        (good, (silent, calls), "deepseek-flash", "No end within", "streaming"),
+        (good, (refused,), "deepseek-flash", "does not accept the key", "streaming"),
     ]
-    for listed, answers, name, words in cases:
+    for listed, answers, name, words, what in cases:
         async with ScriptedProvider(answering=answering("chat", listed, *answers)) as served:
             made = model("deepseek", name=name, base_url=served.address)
             with anyio.fail_after(patience_s):
                 found = await diagnose(made)
             await made.client.close()
-        assert any(words in sentence for sentence in found), (words, found)
-    assert (await diagnose(model("deepseek", {})))[0].startswith("Key: There is no key")
+        assert any(words in one.text for one in found), (words, found)
+        assert KEY not in str(found)
+        wrong = [one.what for one in found if not one.fine]
+        assert wrong == ([what] if what else []), (words, found)
+    (keyless,) = await diagnose(model("deepseek", {}))
+    assert (keyless.what, keyless.fine) == ("key", False)
+    assert "There is no key" in keyless.text
     unreachable = model("ollama", name="x", base_url="http://127.0.0.1:1/v1")
-    assert "cannot be reached" in (await diagnose(unreachable))[-1]
+    assert "cannot be reached" in (last := (await diagnose(unreachable))[-1]).text
+    assert (last.what, last.fine) == ("reachable", False)
     await unreachable.client.close()
 
 

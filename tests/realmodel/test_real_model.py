@@ -191,5 +191,5 @@ async def test_the_doctor_looks_at_it(address: str) -> None:
     with anyio.fail_after(2 * answer_s_max):
         found = await diagnose(made)
     await made.client.close()
-    assert found[0] == "Key: none is needed."
-    assert "Streaming: works" in found[4]
+    assert (found[0].what, found[0].text) == ("key", "None is needed.")
+    assert (found[4].what, found[4].fine) == ("streaming", True)

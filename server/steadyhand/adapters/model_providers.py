@@ -7,7 +7,6 @@ library imported, before the first request.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,6 +22,7 @@ from steadyhand.core.profiles import PROFILES, Profile
 list_s_max = 20.0
 list_bytes_max = 8 * 1024 * 1024
 models_listed_max = 1000
+NO_ANSWER = ("unreachable", "silent", "keyMissing", "overloaded")  # kinds of trouble after which a list may yet come
 UNCHOSEN = "unchosen"  # stands for a model where only its provider is asked
 
 
@@ -83,24 +83,31 @@ class RemoteModels:
         """What a provider offers; no model has to be chosen for that. ModelTrouble where it does not answer."""
         chosen = PROFILES[provider].model if provider in PROFILES else None
         listed = await list_models(self.model(provider, chosen or UNCHOSEN))
-        self._windows.update({(provider, entry.name): entry.window for entry in listed if entry.window})
-        for (owner, _), made in self._made.items():
-            told = self._windows.get((owner, made.access.name))
-            made.window = told or made.window
+        self._remember(provider, listed)
         return listed
 
     async def learn_window(self, provider: str, name: str) -> int | None:
-        """The window of a model, asked for once where it is not known; None where nobody tells. ModelTrouble for
-        settings only: a provider that does not list its models is no trouble."""
+        """The window of a model, asked for where it is not known, once if there is an answer; None where nobody tells.
+        ModelTrouble for settings only: a provider that does not list its models is no trouble."""
         made = self.model(provider, name)
         if made.window is None and made.profile.window_members and (provider, name) not in self._looked_for:
+            try:
+                self._remember(provider, await list_models(made))
+            except ModelTrouble as trouble:
+                if trouble.kind in NO_ANSWER:  # a local server may still be starting
+                    return None
             self._looked_for.add((provider, name))
-            with contextlib.suppress(ModelTrouble):
-                await list_models(made)
         return made.window
 
     async def close(self) -> None:
         await self._client.close()
+
+    def _remember(self, provider: str, listed: tuple[Listed, ...]) -> None:
+        """The windows that a list told, for models made before and after."""
+        self._windows.update({(provider, entry.name): entry.window for entry in listed if entry.window})
+        for (owner, _), made in self._made.items():
+            told = self._windows.get((owner, made.access.name))
+            made.window = told or made.window
 
     def _access(self, settings: ModelSettings, provider: str, name: str) -> Access:
         profile = PROFILES.get(provider)

@@ -11,7 +11,7 @@ The key is looked up for each request, goes into its header, and is remembered t
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import attrs
@@ -20,7 +20,7 @@ from steadyhand.adapters import model_chat, model_messages
 from steadyhand.adapters.http_client import HttpClient, HttpTrouble, Response
 from steadyhand.adapters.model_answer import Answer, Reader
 from steadyhand.adapters.model_trouble import Troubles
-from steadyhand.core.model import AssistantMessage, ModelRequest, ModelTrouble, StreamPart
+from steadyhand.core.model import AssistantMessage, ModelRequest, ModelTrouble, OutMessage, StreamPart
 from steadyhand.core.profiles import Profile
 
 error_bytes_max = 64 * 1024
@@ -190,11 +190,13 @@ class RemoteModel:
         if self.window is None:
             return asked
         if request.input_tokens is not None:
-            left = self.window - request.input_tokens
-            if left < 1:
+            room = self.window - request.input_tokens
+            if room < 1:
                 raise self.troubles.too_long()
+            uncounted = () if request.counted is None else request.messages[request.counted :]
+            left = max(room - tokens_of(uncounted), min(room, output_tokens_floor))
         else:
-            left = max(output_tokens_floor, self.window - estimated_tokens(request))
+            left = max(min(output_tokens_floor, self.window // 2), self.window - estimated_tokens(request))
         return None if asked is None else min(asked, left)
 
 
@@ -203,15 +205,22 @@ def estimated_tokens(request: ModelRequest) -> int:
     texts = [request.system]
     for tool in request.tools:
         texts += [tool.name, tool.description, tool.parameters]
-    for message in request.messages:
+    return _tokens(texts) + tokens_per_message * (len(request.tools) + 1) + tokens_of(request.messages)
+
+
+def tokens_of(messages: Sequence[OutMessage]) -> int:
+    """Tokens of messages from their bytes; rather too many."""
+    texts: list[str] = []
+    for message in messages:
         texts.append(message.text)
         if isinstance(message, AssistantMessage):
-            texts += [
-                message.reasoning or "",
-                *(text for call in message.calls for text in (call.tool, call.arguments)),
-            ]
-    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    return size // bytes_per_token + tokens_per_message * (len(request.messages) + len(request.tools) + 1)
+            texts.append(message.reasoning or "")
+            texts += [text for call in message.calls for text in (call.tool, call.arguments)]
+    return _tokens(texts) + tokens_per_message * len(messages)
+
+
+def _tokens(texts: Sequence[str]) -> int:
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // bytes_per_token
 
 
 def _address(access: Access) -> str:

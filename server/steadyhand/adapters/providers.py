@@ -10,11 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from steadyhand.adapters.model_practice import PracticeModel
 from steadyhand.adapters.model_providers import ModelSettings, RemoteModels
-from steadyhand.core.model import ModelTrouble
+from steadyhand.core.model import Finding, ModelTrouble
 from steadyhand.core.settings import Settings
 from steadyhand.ports import Model, OfferedModel
 
 PRACTICE = "practice"
+PRACTICE_TEXT = (
+    "The practice model is built in: it needs no key and no network, follows a few fixed sentences, and is no language"
+    " model. For one, set steadyhand.model.provider; see docs/providers.md."
+)
 
 
 class AllModels:
@@ -46,15 +50,15 @@ class AllModels:
         except ModelTrouble:
             return None
 
-    async def diagnose(self, provider: str, name: str) -> Sequence[str]:
+    async def diagnose(self, provider: str, name: str) -> Sequence[Finding]:
         if provider == PRACTICE:
-            return ("The practice model is built in; it needs no key and no network.",)
+            return (Finding("model", True, PRACTICE_TEXT),)
         from steadyhand.adapters.model_doctor import diagnose
 
         try:
             return await diagnose(self._remote.model(provider, name))
         except ModelTrouble as trouble:
-            return (str(trouble),)
+            return (Finding("model", False, str(trouble)),)
 
     async def close(self) -> None:
         await self._remote.close()

@@ -6,11 +6,13 @@ Sessions that are only looked at are read without taking them, so that an editor
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import anyio
 
 from steadyhand.cli.flags import Flags
 from steadyhand.cli.terminal import Terminal
+from steadyhand.core.model import Looked
 from steadyhand.core.plain import plain
 from steadyhand.core.refusal import Refused, invalid
 from steadyhand.core.show import last_text, short_title
@@ -28,6 +30,14 @@ id_shown_digits = 8
 neighbours_wait_s = 1.0
 """How long `ask` waits for an unsettled session of the workspace that somebody else owns."""
 cancel_s_max = 30.0
+_LOOKED: Mapping[Looked, str] = {
+    "model": "the model",
+    "key": "its key",
+    "reachable": "reachable",
+    "window": "its window",
+    "streaming": "streaming",
+    "calls": "tool calls",
+}
 
 
 async def sessions(house: House, flags: Flags, terminal: Terminal) -> int:
@@ -72,6 +82,10 @@ async def doctor(house: House, flags: Flags, terminal: Terminal) -> int:
     for what, path in found.paths.items():
         terminal.say(f"{what}: {path}")
     terminal.say(f"model: {found.model.provider}, {found.model.name}")
+    for look in found.provider:
+        terminal.say(
+            f"{_LOOKED[look.what]}: {look.text}" if look.fine else f"{_LOOKED[look.what]}, not fine: {look.text}"
+        )
     for sentence in (*found.journal.values(), *(found.notes or ())):
         terminal.say(sentence)
     return 0

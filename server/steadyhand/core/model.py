@@ -88,6 +88,7 @@ class ModelRequest:
     messages: tuple[OutMessage, ...]
     output_tokens_max: int | None = None  # None: the adapter's default; clamped to what the window leaves
     input_tokens: int | None = None  # what system, tools and messages are known to have; None: estimated
+    counted: int | None = None  # how many of the messages `input_tokens` counts, from the first; None: all of them
     thinking: bool = True  # False: ask without reasoning where that can be said (after trouble "reasoning")
     may_call: bool = True  # False: the tools stand there, for the prefix's sake, and none may be called
     continues: bool = False  # the last message is an AssistantMessage to be gone on with (row P2); then no tools
@@ -143,6 +144,19 @@ class Answered:
     calls: tuple[CallProposed, ...]
     usage: UsagePart | None
     finish: FinishReason | None
+
+
+Looked = Literal["model", "key", "reachable", "window", "streaming", "calls"]
+"""What of a provider is looked at: the model itself, then what it takes to use it."""
+
+
+@attrs.frozen
+class Finding:
+    """What a look at a provider found of one thing; no secret is in it."""
+
+    what: Looked
+    fine: bool
+    text: str  # one sentence, with what to do where it is not fine
 
 
 class ModelTrouble(Exception):

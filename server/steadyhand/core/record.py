@@ -345,6 +345,7 @@ class Usage:
     cache_miss: int = 0
     context: int = 0
     window: int | None = None
+    model: ModelName | None = None  # which was asked; None: by a version that did not say
 
 
 @attrs.frozen

@@ -27,6 +27,7 @@ from steadyhand.core.model import (
 )
 from steadyhand.core.record import Assistant, Record
 from steadyhand.core.transcript import missing_replies, outgoing, validate
+from steadyhand.core.usage import known_input
 from steadyhand.core.views import TextDelta, Warned
 from steadyhand.session.owner import Owner, RunningTurn
 
@@ -105,6 +106,7 @@ class Answer:
 async def ask_until_whole(owner: Owner, turn: RunningTurn) -> Answer:
     """A whole answer, or the last try at one; `trouble` says what the provider said."""
     await _supply_missing(owner)
+    await owner.world.learn_window(owner.ledger.model)
     pause_s, thinking = pause_s_first, True
     tries = owner.world.requests_again_max
     while True:
@@ -132,10 +134,10 @@ async def _ask(owner: Owner, turn: RunningTurn, thinking: bool) -> Answer:
     offers = tuple(world.tools[name].offer for name in sorted(world.tools))
     system = SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES
     answer = Answer(owner, turn.turn_id, world.ids.new())
-    known = ledger.usage[-1].context if ledger.usage and ledger.usage[-1].complete else None
+    known, counted = known_input(ledger, messages)
     try:
         model = world.models(ledger.model.provider, ledger.model.name)
-        request = ModelRequest(system, offers, messages, input_tokens=known, thinking=thinking)
+        request = ModelRequest(system, offers, messages, input_tokens=known, counted=counted, thinking=thinking)
         async with aclosing(cast("Any", model.ask(request))) as parts:
             async for part in parts:
                 await answer.take(part)

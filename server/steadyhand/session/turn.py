@@ -91,7 +91,7 @@ async def _record_answer(owner: Owner, turn: RunningTurn, answer: Answer) -> lis
         Proposed(owner.world.ids.new(), call.tool, call.arguments, call.provider_id) for call in answer.calls
     )
     message = answer.record(calls=proposed)
-    await owner.append_or_show([message, _usage(turn, answer.usage)])
+    await owner.append_or_show([message, _usage(owner, turn, answer.usage)])
     owner.tell(turn.turn_id, UsageTold(usage_view(owner.ledger)))
     for call in proposed:
         owner.tell_call(call.call_id)
@@ -153,11 +153,12 @@ def _ended(owner: Owner, turn: RunningTurn, reason: EndReason) -> TurnEnded:
     return TurnEnded(reason, changed, unclaimed(show.last_text(owner.ledger, turn.turn_id), paths) or None)
 
 
-def _usage(turn: RunningTurn, usage: UsagePart | None) -> Usage:
+def _usage(owner: Owner, turn: RunningTurn, usage: UsagePart | None) -> Usage:
     """Billed and context tokens; incomplete when the request gave none (row U1)."""
+    model = owner.ledger.model
     if usage is None or usage.input is None or usage.output is None:
-        return Usage(turn.turn_id, complete=False)
+        return Usage(turn.turn_id, complete=False, model=model)
     return Usage(
         turn.turn_id, True, usage.input, usage.output, usage.cache_hit or 0, usage.cache_miss or 0,
-        usage.input + usage.output, usage.window,
+        usage.input + usage.output, usage.window, model,
     )  # fmt: skip

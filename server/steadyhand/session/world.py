@@ -11,12 +11,14 @@ import attrs
 
 from steadyhand.core.environment import ChildEnvironment, child_environment
 from steadyhand.core.profiles import key_variables
+from steadyhand.core.record import ModelName
 from steadyhand.core.settings import Settings
 from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes, Providers
 from steadyhand.tools.tool import Ground, Tool
 
 T = TypeVar("T")
 disk_threads_max = 8
+window_s_max = 20.0
 
 
 @attrs.define
@@ -43,6 +45,15 @@ class World:
         """What is known of providers beside asking; None where `models` is a plain function."""
         models: object = self.models
         return models if isinstance(models, Providers) else None
+
+    async def learn_window(self, model: ModelName) -> int | None:
+        """Tokens a model takes, asked for where they are not known, for `window_s_max` at most; None where nobody tells
+        in time."""
+        if self.providers is None:
+            return None
+        with anyio.move_on_after(window_s_max):
+            return await self.providers.learn_window(model.provider, model.name)
+        return None
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run blocking work in a thread; never abandoned, so what it did is always known."""
