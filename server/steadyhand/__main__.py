@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from steadyhand.edge.stdio import Stdio
-    from steadyhand.ports import Clock, Disk, Ids, Models, Processes
+    from steadyhand.ports import Clock, Disk, Ids, Models, Processes, TextFilter
 
 VERBS = ("sessions", "show", "export", "recovery", "ask", "doctor")
 USAGE = (
@@ -37,6 +37,7 @@ class Ports(NamedTuple):
     clock: Clock
     ids: Ids
     models: Models
+    text_filter: TextFilter | None = None
 
 
 def main() -> int:
@@ -93,9 +94,11 @@ def system_ports() -> Ports:
     from steadyhand.adapters.disk import system_disk
     from steadyhand.adapters.ids import RandomIds
     from steadyhand.adapters.providers import AllModels
+    from steadyhand.adapters.ripgrep import Ripgrep
 
     processes = SystemProcesses()
-    return Ports(system_disk(), processes, SystemClock(), RandomIds(), AllModels(processes.environment))
+    models, text_filter = AllModels(processes.environment), Ripgrep(processes.environment)
+    return Ports(system_disk(), processes, SystemClock(), RandomIds(), models, text_filter)
 
 
 def read_flags(arguments: list[str]) -> Flags | None:

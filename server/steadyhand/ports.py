@@ -176,6 +176,16 @@ class Disk(Protocol):
         ...
 
 
+class TextFilter(Protocol):
+    """A program that may be on this machine and rules files out faster than they are read here. Never needed."""
+
+    def may_hold(self, text: bytes, paths: Sequence[str], time_s: float) -> frozenset[str] | None:
+        """Of these absolute paths all whose bytes hold `text` or a NUL, and perhaps more; blocks, bounded by `time_s`.
+
+        What is left out was read whole and must hold neither. None: nothing can be told, whatever the reason."""
+        ...
+
+
 @attrs.frozen
 class Finished:
     """How a child ended."""
@@ -387,4 +397,5 @@ __all__ = [
     "OpenDocument",
     "Processes",
     "Survivor",
+    "TextFilter",
 ]

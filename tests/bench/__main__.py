@@ -1,8 +1,9 @@
-"""`make bench`: three measurements, each beside a yardstick that is measured in turns with it, in the same run.
+"""`make bench`: four measurements, each beside a yardstick that is measured in turns with it, in the same run.
 
     start       spawn to the answer of `initialize`     against an empty Python, and Python with `lsprotocol` imported
     durable     *started* and *result* of one call      against the same bytes, appended and synced by a loop in C
     recovery    opening a session of 20,000 records     against `json.loads` of its lines
+    search      `search_text` with ripgrep              against the same search without it, which says the same
 
 Times depend on the machine and on what else it does; the ratios are what to compare. Nothing is asserted. The files
 lie where `TMPDIR` says; on a file system in memory the second row says little.
@@ -26,9 +27,12 @@ import attrs
 
 from steadyhand.adapters.clock import SystemClock
 from steadyhand.adapters.disk import system_disk
+from steadyhand.adapters.ripgrep import Ripgrep
 from steadyhand.core.record import Record
 from steadyhand.journal.format import FIRST_PREV, write_line, write_lines
 from steadyhand.journal.log import JOURNAL, Journal
+from steadyhand.tools.search_text import SearchText
+from tests.support.ground import Yard, planned, running
 from tests.support.journals import AT, begun, ends, ident, intends, prompt, proposes, ran, replies, says, starts
 from tests.support.killed_server import shipped
 from tests.support.raw_client import RawClient
@@ -39,6 +43,12 @@ calls_measured = 300
 calls_per_round = 30
 records_recovered = 20_000
 openings_measured = 5
+searches_measured = 7
+SEARCHED = (
+    ("5,000 files of 10 KB", 5_000, 10_000),
+    ("1,000 of 100 KB", 1_000, 100_000),
+    ("100 of 2 MB", 100, 2_000_000),
+)
 c_source = Path(__file__).with_name("durable_limit.c")
 
 
@@ -183,6 +193,32 @@ async def _opening(place: Place, life: int) -> float:
         return time.perf_counter() - begun_at
 
 
+# Search.
+
+
+def search(base: Path) -> list[Line]:
+    """A rare text in source files and in large logs."""
+    program = shutil.which("rg")
+    if program is None:
+        return [Line("search_text with ripgrep", note="skipped: no ripgrep (rg) on this machine")]
+    text_filter = Ripgrep(lambda: {"PATH": str(Path(program).parent)})
+    lines: list[Line] = []
+    for what, files, size in SEARCHED:
+        yard = Yard.under(base / f"{files}")
+        for number in range(files):
+            needle = b"a needle\n" if number % (files // 10) == 0 else b""
+            content = b"".join(b"word%05d and more of it\n" % (number * 31 + line) for line in range(size // 24))
+            yard.write(f"part{number % 40}/f{number}.py", content + needle)
+        plain: list[float] = []
+        ours: list[float] = []
+        for _ in range(searches_measured):
+            for times, found in ((plain, None), (ours, text_filter)):
+                call = planned(SearchText(), attrs.evolve(yard.ground(), text_filter=found), pattern="needle")
+                times.append(timed(lambda call=call: anyio.run(call.run, running())))  # type: ignore[misc]
+        lines += [Line(f"search_text in {what}, with ripgrep", ours), Line("  without it", plain)]
+    return lines
+
+
 # The table.
 
 
@@ -193,10 +229,11 @@ def shown(seconds: float) -> str:
 
 
 def table(lines: Sequence[Line]) -> Iterator[str]:
-    """The first line of a measurement against each that follows it."""
+    """The line of a measurement against each indented one that follows it."""
     measured = lines[0]
     width = 92
     for line in lines:
+        measured = measured if line.what.startswith(" ") else line
         if not line.times_s:
             yield f"{line.what:<{width}}{line.note}"
             continue
@@ -209,7 +246,7 @@ def main() -> int:
     """Always 0: a measurement does not fail."""
     print("median, how many times the yardstick, smallest and largest\n")
     with tempfile.TemporaryDirectory(prefix="steadyhand-bench-") as base:
-        for measure in (start, durable, recovery):
+        for measure in (start, durable, recovery, search):
             folder = Path(base) / measure.__name__
             folder.mkdir()
             print("\n".join(table(measure(folder))), flush=True)

@@ -22,7 +22,7 @@ from steadyhand.cli.recovery import recovery
 from steadyhand.cli.terminal import Terminal
 from steadyhand.core.refusal import Refused
 from steadyhand.core.settings import Settings
-from steadyhand.ports import Clock, Disk, Ids, Models, Processes
+from steadyhand.ports import Clock, Disk, Ids, Models, Processes, TextFilter
 from steadyhand.session.house import House
 from steadyhand.session.world import World
 from steadyhand.tools.catalogue import TOOLS
@@ -47,6 +47,7 @@ class CommandLine:
     def __init__(
         self, settings: Settings, state_directory: Callable[[str | None], str],
         disk: Disk, processes: Processes, clock: Clock, ids: Ids, models: Models,
+        text_filter: TextFilter | None = None,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._state_directory = state_directory
@@ -55,6 +56,7 @@ class CommandLine:
         self._clock = clock
         self._ids = ids
         self._models = models
+        self._text_filter = text_filter
         self._signal: int | None = None
 
     def run(self, arguments: Sequence[str]) -> int:
@@ -95,6 +97,7 @@ class CommandLine:
             disk=self._disk, processes=self._processes, clock=self._clock, ids=self._ids, models=self._models,
             editor=terminal, tools={tool.name: tool for tool in TOOLS}, version=__version__,
             state_directory=self._state_directory(flags.state_directory), spawn=spawn, settings=self._settings,
+            text_filter=self._text_filter,
         )  # fmt: skip
         return House(world)
 

@@ -23,7 +23,7 @@ from steadyhand.edge.server import Server
 from steadyhand.edge.settings import machine_of, read_settings, resolved_state_directory, state_directory
 from steadyhand.edge.stdio import Stdio
 from steadyhand.edge.virtual import VirtualDocuments
-from steadyhand.ports import Clock, Disk, Ids, Models, Processes
+from steadyhand.ports import Clock, Disk, Ids, Models, Processes, TextFilter
 from steadyhand.session import prompts
 from steadyhand.session.house import House
 from steadyhand.session.reviving import revive
@@ -43,6 +43,7 @@ class Connection:
     def __init__(
         self, stdio: Stdio, client_process_id: int | None, state_flag: str | None,
         disk: Disk, processes: Processes, clock: Clock, ids: Ids, models: Models,
+        text_filter: TextFilter | None = None,
     ) -> None:  # fmt: skip
         self._server = Server(stdio, client_process_id=client_process_id)
         self._editor = AskedEditor(self._server)
@@ -52,6 +53,7 @@ class Connection:
         self._clock = clock
         self._ids = ids
         self._models = models
+        self._text_filter = text_filter
         self._built: House | None = None
         self._machine: object = None
         self._faults_told: frozenset[str] = frozenset()
@@ -80,6 +82,7 @@ class Connection:
                 disk=self._disk, processes=self._processes, clock=self._clock, ids=self._ids, models=self._models,
                 editor=self._editor, tools={tool.name: tool for tool in TOOLS}, version=__version__,
                 state_directory=resolved_state_directory(self._disk, chosen), spawn=self._server.start,
+                text_filter=self._text_filter,
             )  # fmt: skip
             self._built = House(world)
             if world.providers is not None:

@@ -13,7 +13,7 @@ from steadyhand.core.environment import ChildEnvironment, child_environment
 from steadyhand.core.profiles import key_variables
 from steadyhand.core.record import ModelName
 from steadyhand.core.settings import Settings
-from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes, Providers
+from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes, Providers, TextFilter
 from steadyhand.tools.tool import Ground, Tool
 
 T = TypeVar("T")
@@ -36,6 +36,7 @@ class World:
     state_directory: str  # absolute, links resolved
     spawn: Callable[[Callable[[], Awaitable[None]], str], None]
     settings: Settings = attrs.field(factory=Settings)
+    text_filter: TextFilter | None = None
     requests_again_max: int = 4  # repeats of one request to a model that fails (row P3)
     pause: Callable[[float], Awaitable[None]] = anyio.sleep  # seconds
     _threads: anyio.CapacityLimiter | None = None
@@ -78,4 +79,5 @@ class World:
             session_folder=session_folder,
             document=self.editor.document,
             environment=lambda own: self.child_environment(own).values,
+            text_filter=self.text_filter,
         )

@@ -1,15 +1,16 @@
 """`search_text {pattern, path?, glob?, limit?}`: lines of text files that hold a text, as `path:line: text`.
 
 The pattern is that very text, case and all: no regular expression, since none that a model may write can be bounded
-in time here. It is searched in bytes by an own walk, the same on every machine, so that a found line never hangs on
-what is installed. A file with unsaved changes in the editor is searched as it stands there (row V1). Not searched, and
-counted: what holds a NUL (binary), what is larger than `searched_file_bytes_max`. Links are not followed (case 104).
+in time here. It is searched in bytes by an own walk, the same on every machine; a program that is installed may only
+rule files out (`ruling_out`), so that a found line never hangs on what is installed. A file with unsaved changes in the
+editor is searched as it stands there (row V1). Not searched, and counted: what holds a NUL (binary), what is larger
+than `searched_file_bytes_max`. Links are not followed (case 104).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 import attrs
@@ -18,13 +19,13 @@ from steadyhand.core.globs import Glob
 from steadyhand.core.identity import Arguments, canonical_json
 from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import EffectClass
-from steadyhand.ports import Folder
 from steadyhand.tools.arguments import Fields, Unfit
 from steadyhand.tools.find_files import wanted_paths
 from steadyhand.tools.lines import Lines
 from steadyhand.tools.output import visible
 from steadyhand.tools.place import entered, one_line
 from steadyhand.tools.reading import PlannedSearch, located_for, title_of
+from steadyhand.tools.ruling_out import Met, filtered_files, met_files
 from steadyhand.tools.tool import Done, Ground, Refusal
 from steadyhand.tools.walk import Walk, counted, readable
 
@@ -113,26 +114,33 @@ class PlannedTextSearch(PlannedSearch):
         found = _Found()
         if self.located.kind == "file":
             with entered(self.ground, self.located.folders) as folder:
-                self._one(found, folder, self.located.name, self.located.resolved, readable(self.shown))
+                shown = readable(self.shown)
+                self._one(found, Met(self.located.name, folder, self.located.resolved, ""), shown)
             return self._done(found, ())
         walk = Walk(self.ground, self.located)
         before = "" if self.shown == "." else self.shown.rstrip("/") + "/"
-        with closing(walk.entries()) as entries:
-            for entry in entries:
-                if entry.look.kind != "file" or (self.wanted is not None and not self.wanted.matches(entry.path)):
-                    continue
-                path = "/".join((self.located.resolved.rstrip("/"), *entry.path))
-                self._one(found, entry.folder, entry.name, path, before + entry.shown)
+        with closing(self._files(walk)) as files:
+            for met in files:
+                self._one(found, met, before + met.shown)
                 if found.cut is not None:
                     break
         found.cut = found.cut or walk.cut
         walk.cut = None  # told once
         return self._done(found, walk.notes)
 
-    def _one(self, found: _Found, folder: Folder, name: str, path: str, shown: str) -> None:
+    def _files(self, walk: Walk) -> Generator[Met, None, None]:
+        if self.ground.text_filter is None:
+            return met_files(walk, self.wanted)
+        return filtered_files(walk, self.wanted, self._text, self.ground.text_filter, searched_file_bytes_max)
+
+    @property
+    def _text(self) -> bytes:
+        return self.pattern.encode("utf-8", "surrogateescape")
+
+    def _one(self, found: _Found, met: Met, shown: str) -> None:
         """Search one file and add its matches."""
-        raw = self._content(found, folder, name, path)
-        text = self.pattern.encode("utf-8", "surrogateescape")
+        raw = self._content(found, met)
+        text = self._text
         if raw is None or text not in raw:
             return
         for number, line in _lines_with(raw, text):
@@ -144,16 +152,19 @@ class PlannedTextSearch(PlannedSearch):
                 return
             found.matches += 1
 
-    def _content(self, found: _Found, folder: Folder, name: str, path: str) -> bytes | None:
+    def _content(self, found: _Found, met: Met) -> bytes | None:
         """The bytes to search; None for what is not searched."""
-        document = self.ground.document(path)
+        document = self.ground.document(met.path)
         if document is not None and document.unsaved:
             return document.text.encode("utf-8", "replace")
         if found.searched > searched_bytes_max:
             found.cut = f"after {searched_bytes_max} bytes"
             return None
+        if met.ruled_out is not None:
+            found.searched += met.ruled_out
+            return None
         try:
-            raw = self.ground.disk.read(folder, name, searched_file_bytes_max + 1)
+            raw = self.ground.disk.read(met.folder, met.name, searched_file_bytes_max + 1)
         except OSError:
             found.unreadable += 1
             return None
@@ -185,8 +196,9 @@ def _lines_with(raw: bytes, text: bytes) -> Iterator[tuple[int, bytes]]:
     number, start = 1, 0
     at = raw.find(text)
     while at >= 0:
-        for end in _LINE_END.finditer(raw, start, at):
-            number, start = number + 1, end.end()
+        # The text holds no line end, so none is cut in two here.
+        ends = raw.count(b"\n", start, at) + raw.count(b"\r", start, at) - raw.count(b"\r\n", start, at)
+        number, start = number + ends, max(raw.rfind(b"\n", start, at), raw.rfind(b"\r", start, at), start - 1) + 1
         end_of = _LINE_END.search(raw, at)
         stop, after = end_of.span() if end_of else (len(raw), len(raw))
         yield number, raw[start:stop]

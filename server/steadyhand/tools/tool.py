@@ -23,7 +23,7 @@ from steadyhand.core.identity import Arguments
 from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import Check, EffectClass, Evidence, FileChange, JobEnd, Scope
 from steadyhand.core.views import PlanItem
-from steadyhand.ports import Disk, Finished, OpenDocument, Processes
+from steadyhand.ports import Disk, Finished, OpenDocument, Processes, TextFilter
 
 reply_bytes_max = 30_000
 """What of a reply goes to the model; the whole goes to `outputs/`."""
@@ -68,6 +68,7 @@ class Ground:
     session_folder: str  # absolute; `checkpoints/` and `outputs/` are in it
     document: Callable[[str], OpenDocument | None]  # the open document of an absolute path
     environment: Callable[[Mapping[str, str]], Mapping[str, str]]  # own variables → a child's whole environment (E1)
+    text_filter: TextFilter | None = None  # where there is one; what is found never hangs on it
 
 
 @attrs.frozen

@@ -49,6 +49,15 @@ class Entry:
 
 
 @attrs.frozen
+class Counts:
+    """What a walk left out up to some place."""
+
+    ignored: int = 0
+    unreadable: int = 0
+    deeper: int = 0  # folders not entered for `levels` or `depth_max`
+
+
+@attrs.frozen
 class _Ignoring:
     """The rules in force in a folder, the nearest last; each with how many names lead to its own folder."""
 
@@ -69,9 +78,7 @@ class Walk:
     ground: Ground
     start: Located
     levels: int = depth_max  # how many folders deep; 1: only what is in the folder itself
-    ignored: int = 0
-    unreadable: int = 0
-    deeper: int = 0  # folders not entered for `levels` or `depth_max`
+    counts: Counts = Counts()
     cut: str | None = None  # why it ended before its end, as a clause
     _base: tuple[str, ...] = ()
     _names: int = 0
@@ -90,18 +97,24 @@ class Walk:
     def notes(self) -> tuple[str, ...]:
         """What the reply must say for nobody to take a part for the whole; `cut` first."""
         found = [f"cut: it ended {self.cut}; ask for a smaller part"] if self.cut is not None else []
-        if self.deeper and self.levels > 1:
-            found.append(f"what is in {counted(self.deeper, 'folder', 'folders')} of the last level is not shown")
-        if self.ignored:
-            found.append(f"{counted(self.ignored, 'entry', 'entries')} left out by ignore files")
-        if self.unreadable:
-            found.append(f"{counted(self.unreadable, 'entry', 'entries')} could not be read")
+        if self.counts.deeper and self.levels > 1:
+            deeper = counted(self.counts.deeper, "folder", "folders")
+            found.append(f"what is in {deeper} of the last level is not shown")
+        if self.counts.ignored:
+            found.append(f"{counted(self.counts.ignored, 'entry', 'entries')} left out by ignore files")
+        if self.counts.unreadable:
+            found.append(f"{counted(self.counts.unreadable, 'entry', 'entries')} could not be read")
         return tuple(found)
 
     @property
     def whole(self) -> bool:
         """Whether everything that is not left out on purpose was met."""
-        return self.cut is None and not self.deeper and not self.unreadable
+        return self.cut is None and not self.counts.deeper and not self.counts.unreadable
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of its time that are left."""
+        return max(0.0, self._until - time.monotonic())
 
     def timely(self) -> bool:
         """Whether there is time left; if not, the walk is cut."""
@@ -124,7 +137,7 @@ class Walk:
                 continue
             here = (*parts, name)
             if ignoring.ignores(here[len(self._base) :], look.kind == "folder"):
-                self.ignored += 1
+                self.counts = attrs.evolve(self.counts, ignored=self.counts.ignored + 1)
                 continue
             yield Entry(here[len(self.start.parts) :], look, folder)
             if look.kind == "folder":
@@ -134,7 +147,7 @@ class Walk:
 
     def _enter(self, folder: Folder, parts: tuple[str, ...], ignoring: _Ignoring, level: int) -> Iterator[Entry]:
         if level >= min(self.levels, depth_max):
-            self.deeper += 1
+            self.counts = attrs.evolve(self.counts, deeper=self.counts.deeper + 1)
             return
         with self._opened(folder, parts[-1]) as below:
             if below is not None:
@@ -146,7 +159,7 @@ class Walk:
         try:
             below = self.ground.disk.enter(folder, name)
         except OSError:
-            self.unreadable += 1
+            self.counts = attrs.evolve(self.counts, unreadable=self.counts.unreadable + 1)
             yield None
             return
         try:
@@ -158,14 +171,14 @@ class Walk:
         try:
             return self.ground.disk.look(folder, name)
         except OSError:
-            self.unreadable += 1
+            self.counts = attrs.evolve(self.counts, unreadable=self.counts.unreadable + 1)
             return None
 
     def _names_in(self, folder: Folder) -> list[str]:
         try:
             return self.ground.disk.names(folder)
         except OSError:
-            self.unreadable += 1
+            self.counts = attrs.evolve(self.counts, unreadable=self.counts.unreadable + 1)
             return []
 
     def _ignoring_above(self) -> _Ignoring:
