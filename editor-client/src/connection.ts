@@ -12,6 +12,7 @@ import { CloseAction, ErrorAction, LanguageClient, RevealOutputChannelOn, State 
 import type { Commands, NotificationsToEditor, RequestsToEditor, RequestsToServer } from "./protocol";
 import { afterCrash } from "./restart";
 import type { Link } from "./store";
+import type { Nested } from "./settings";
 import { machineSettings } from "./settings";
 import { pythonProgram } from "./program";
 
@@ -36,6 +37,11 @@ export type AroundCommand = (command: string, next: () => Promise<unknown>) => P
 
 export type Level = "error" | "warning" | "info";
 const LEVELS: Readonly<Record<number, Level>> = { 1: "error", 2: "warning" };
+
+function settingsNow(): Nested {
+  const configuration = vscode.workspace.getConfiguration("steadyhand");
+  return machineSettings((name) => configuration.inspect(name)?.globalValue, vscode.workspace.isTrusted);
+}
 
 const ABILITIES: StaticFeature = {
   fillClientCapabilities(capabilities) {
@@ -137,7 +143,7 @@ export class Connection implements vscode.Disposable {
   /** Settings of this machine changed. */
   async tellSettings(): Promise<void> {
     if (this.client?.state !== State.Running) return;
-    await this.client.sendNotification("workspace/didChangeConfiguration", { settings: { steadyhand: { machine: machineSettings() } } });
+    await this.client.sendNotification("workspace/didChangeConfiguration", { settings: { steadyhand: { machine: settingsNow() } } });
   }
 
   private running(): LanguageClient {
@@ -150,7 +156,7 @@ export class Connection implements vscode.Disposable {
       documentSelector: [{ scheme: "file" }],
       outputChannel: this.output,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
-      initializationOptions: () => machineSettings(),
+      initializationOptions: settingsNow,
       initializationFailedHandler: () => false,
       diagnosticCollectionName: "steadyhand",
       errorHandler: {

@@ -17,6 +17,7 @@ import { sessionName } from "./store";
 import type { FromChat } from "./views/bridge";
 import type { ChatDeeds, ChatView } from "./views/chatView";
 import { workspaceFile } from "./views/recoveryTree";
+import { UNTRUSTED } from "./words";
 
 const completions_max = 30;
 const selection_chars_max = 200_000;
@@ -154,7 +155,7 @@ export class Deeds implements ChatDeeds {
 
   private async setMode(mode: Mode): Promise<void> {
     if (!vscode.workspace.isTrusted && mode !== "plan") {
-      void vscode.window.showWarningMessage("This folder is not trusted: the agent only reads here.");
+      void vscode.window.showWarningMessage(UNTRUSTED);
       this.desk.happen({ kind: "linked", link: this.desk.view.link });
       return;
     }

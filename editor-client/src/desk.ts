@@ -63,8 +63,6 @@ export class Desk {
     private readonly wire: Wire,
     private readonly memory: Memory,
     private readonly voice: Voice,
-    /** whether the folder is not trusted, so that the agent only reads, whatever mode a session was left in */
-    private readonly readsOnly: () => boolean = () => false,
   ) {
     this.view = { ...EMPTY, outbox: restored(memory.get(OUTBOX)) };
   }
@@ -197,7 +195,6 @@ export class Desk {
       this.giveBack(undefined, [text]);
       throw error;
     }
-    await this.keepToReading();
     const clientMessageId = randomUUID();
     this.setOutbox(put(this.view.outbox, { clientMessageId, sessionId, text, attachments }));
     await this.writeNext(sessionId);
@@ -217,14 +214,8 @@ export class Desk {
   async resumeQueue(): Promise<void> {
     const session = this.view.bound?.session;
     if (session?.epoch === undefined) return;
-    await this.keepToReading();
     const { queue } = await this.wire.request("steadyhand/queue/resume", { sessionId: session.sessionId, epoch: session.epoch });
     this.queueIs(session.sessionId, queue);
-  }
-
-  /** Before anything runs in a folder that is not trusted (row G2). */
-  private async keepToReading(): Promise<void> {
-    if (this.readsOnly() && this.view.bound !== undefined && this.view.bound.session.mode !== "plan") await this.setMode("plan");
   }
 
   private async writeNext(sessionId: string): Promise<void> {

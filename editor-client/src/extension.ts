@@ -60,7 +60,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     happened: show,
     box: (text) => chat.post({ kind: "box", text }),
     warn: (text) => void vscode.window.showWarningMessage(text),
-  }, () => !vscode.workspace.isTrusted);
+  });
   const deeds: Deeds = new Deeds(() => server, desk, questions, recovery, looks, () => chat, output);
   const chat: ChatView = new ChatView(context.extensionUri, deeds, failed);
 
@@ -78,7 +78,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     vscode.workspace.onDidChangeConfiguration((change) => {
       if (change.affectsConfiguration("steadyhand")) server.tellSettings().catch(failed);
     }),
-    vscode.workspace.onDidGrantWorkspaceTrust(() => void server.tellSettings().catch(failed)),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => {
+      chat.renew();
+      server.tellSettings().catch(failed);
+    }),
     ...registerCommands({ connection: server, desk, deeds, questions, recovery, chat, output, secrets: context.secrets, failed }),
   );
   await server.start();

@@ -1,11 +1,10 @@
 /**
- * The settings that are sent to the server. All of them are machine-scoped: a workspace cannot set them (wire.md).
+ * The settings that are sent to the server: those of the user, none of a workspace (wire.md), and whether the folder is
+ * trusted, without which the server lets the agent only read.
  *
- * Only what the user set is sent; what is absent has the server's default. A folder that is not trusted gets the
- * mode “plan”, in which the agent only reads, whatever the settings say.
+ * Only what the user set is sent; what is absent has the server's default. What a workspace wants to be asked or denied
+ * the server asks for itself, by `workspace/configuration`.
  */
-import * as vscode from "vscode";
-
 const MACHINE = [
   "model.provider",
   "model.name",
@@ -43,14 +42,12 @@ export function nested(flat: ReadonlyMap<string, unknown>): Nested {
   return root;
 }
 
-/** As `initializationOptions`, and under `steadyhand.machine` when they change. */
-export function machineSettings(): Nested {
-  const configuration = vscode.workspace.getConfiguration("steadyhand");
-  const set = new Map<string, unknown>();
+/** As `initializationOptions`, and under `steadyhand.machine` when they change. `ofUser`: a setting as the user set it. */
+export function machineSettings(ofUser: (name: string) => unknown, trusted: boolean): Nested {
+  const set = new Map<string, unknown>([["trusted", trusted]]);
   for (const name of MACHINE) {
-    const value = configuration.inspect(name)?.globalValue;
+    const value = ofUser(name);
     if (value !== undefined && value !== null && value !== "") set.set(name, value);
   }
-  if (!vscode.workspace.isTrusted) set.set("mode", "plan");
   return nested(set);
 }

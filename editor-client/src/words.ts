@@ -98,3 +98,5 @@ export function standing(uncertain: Uncertain): string {
 export function effects(count: number): string {
   return count === 1 ? "1 effect is" : `${count} effects are`;
 }
+
+export const UNTRUSTED = "This folder is not trusted: the agent only reads here, whatever the mode of the session.";

@@ -34,7 +34,7 @@ class Refusal extends Error {
 type Answer = (params: Record<string, unknown>) => unknown;
 
 /** A server of two sessions; `answers` replaces single methods. */
-function setUp(answers: Record<string, Answer> = {}, stored: Record<string, unknown> = {}, readsOnly = false) {
+function setUp(answers: Record<string, Answer> = {}, stored: Record<string, unknown> = {}) {
   const asked: { method: string; params: Record<string, unknown> }[] = [];
   const memory = new Map<string, unknown>(Object.entries(stored));
   const boxes: string[] = [];
@@ -61,7 +61,7 @@ function setUp(answers: Record<string, Answer> = {}, stored: Record<string, unkn
     },
   };
   const voice: Voice = { happened: () => undefined, box: (text) => boxes.push(text), warn: () => undefined };
-  return { desk: new Desk(wire, store, voice, () => readsOnly), asked, memory, boxes, sent: () => asked.filter((one) => one.method === "steadyhand/turn/start") };
+  return { desk: new Desk(wire, store, voice), asked, memory, boxes, sent: () => asked.filter((one) => one.method === "steadyhand/turn/start") };
 }
 
 const lostAnswer: Answer = () => Promise.reject(new Error("the connection got disposed"));
@@ -125,21 +125,6 @@ test("a server that takes no attachments gets them written out, under the same i
   const [first, second] = sent();
   assert.equal(first?.params["clientMessageId"], second?.params["clientMessageId"]);
   assert.match(String(second?.params["text"]), /x\.py/);
-});
-
-test("in a folder that is not trusted a session left in another mode reads only before anything is sent (G2)", async () => {
-  const setMode: Answer = (params) => ({ ...session("a"), mode: params["mode"] });
-  const untrusted = setUp({ "steadyhand/session/setMode": setMode }, {}, true);
-  await untrusted.desk.connected();
-  await untrusted.desk.bind("a");
-  await untrusted.desk.send("write it", []);
-  const order = untrusted.asked.map((one) => one.method).filter((method) => /setMode|turn.start/.test(method));
-  assert.deepEqual(order, ["steadyhand/session/setMode", "steadyhand/turn/start"]);
-  const trusted = setUp({ "steadyhand/session/setMode": setMode });
-  await trusted.desk.connected();
-  await trusted.desk.bind("a");
-  await trusted.desk.send("write it", []);
-  assert.ok(!trusted.asked.some((one) => one.method === "steadyhand/session/setMode"));
 });
 
 test("of two bindings the later asked for holds, whichever answer comes last (case 79)", async () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findPython, newEnough } from "../src/python";
 import { afterCrash, crash_window_ms, crashes_max } from "../src/restart";
+import { machineSettings } from "../src/settings";
 import { standing, subject, verb } from "../src/words";
 
 const machine = (installed: Record<string, string>) => (command: string) => Promise.resolve(installed[command]);
@@ -57,4 +58,10 @@ test("after a rejection the entry says that it is not to be repeated and still u
 test("titles are taken apart for people", () => {
   assert.deepEqual([verb("write_file"), subject({ tool: "write_file", title: "write_file: a b.txt" })], ["Write", "a b.txt"]);
   assert.deepEqual([verb("run_command"), subject({ tool: "run_command", title: "run_command: ls" })], ["Run command", "ls"]);
+});
+
+test("settings: what the user set and nothing else, and whether the folder is trusted (G2)", () => {
+  const set: Record<string, unknown> = { mode: "edits", "permissions.deny": ["delete_file"], "model.name": "", "cost.cap": null, "python": "/p" };
+  assert.deepEqual(machineSettings((name) => set[name], false), { trusted: false, mode: "edits", permissions: { deny: ["delete_file"] } });
+  assert.deepEqual(machineSettings(() => undefined, true), { trusted: true });
 });

@@ -10,6 +10,7 @@ import pytest
 from steadyhand.core.admission import Admission, Admit, AskFirst, Deny, Wanted, holding_back, permit
 from steadyhand.core.ledger import Attempt
 from steadyhand.core.record import EffectClass, Grant, Mode, Permission, Scope
+from steadyhand.core.rules import NO_RULES, Rule, Rules
 from steadyhand.core.scope import EVERYTHING, NOTHING
 
 BOTH = (False, True)
@@ -53,6 +54,58 @@ def test_every_combination(mode: Mode, effect: EffectClass, outside: bool, prote
     assert type(found) is expected(mode, effect, outside, protected, granted)
     if isinstance(found, AskFirst):
         assert found.lasting is not (outside or protected)
+
+
+EACH = (Rule("*", "*"),)
+RULED = [Rules(allow, ask, deny) for allow, ask, deny in itertools.product(((), EACH), repeat=3) if (allow, ask, deny)]
+
+
+@pytest.mark.parametrize("trusted", BOTH)
+@pytest.mark.parametrize(
+    ("mode", "effect", "outside", "protected"), list(itertools.product(MODES, EFFECTS, BOTH, BOTH))
+)
+def test_every_combination_with_rules(
+    mode: Mode, effect: EffectClass, outside: bool, protected: bool, trusted: bool
+) -> None:
+    """G2: trust, then deny, then the mode `plan` and what always asks, then ask, then whatever allows."""
+    for rules in RULED:
+        for granted in BOTH:
+            plain = expected(mode, effect, outside, protected, granted)
+            if (not trusted and effect != "reads") or rules.deny:
+                wants: type[Admission] = Deny
+            elif rules.ask and plain is Admit:
+                wants = AskFirst
+            elif rules.allow and plain is AskFirst and not (outside or protected or rules.ask):
+                wants = Admit
+            else:
+                wants = plain
+            found = permit(wanted(effect, outside, protected), mode, GRANTS if granted else (), rules, trusted)
+            assert type(found) is wants, (rules, granted)
+            if isinstance(found, AskFirst) and (rules.ask or outside):
+                assert not found.lasting, "a grant would not be heard"
+
+
+def test_a_refusal_names_its_rule() -> None:
+    """G2: the sentence names the rule that forbids, and the one that asks; trust and mode say what they are."""
+    ruled = Rules(deny=(Rule("write_file", "write_file"),), ask=(Rule("run_command", "run_command"),))
+    denied, asked = permit(wanted("writes_files"), "auto", (), ruled), permit(wanted("opaque"), "auto", (), ruled)
+    assert isinstance(denied, Deny)
+    assert "“write_file” in permissions.deny" in denied.text
+    assert isinstance(asked, AskFirst)
+    assert "“run_command” in permissions.ask" in asked.why
+    untrusted = permit(wanted("opaque"), "auto", (), ruled, trusted=False)
+    assert isinstance(untrusted, Deny)
+    assert "not trusted" in untrusted.text
+
+
+def test_a_rule_compares_paths_from_the_workspace_on() -> None:
+    """G2: without a workspace a relative pattern fits no path."""
+    allow = Rules(allow=(Rule("write_file", "write_file"),))
+    inside = Wanted("write_file", "writes_files", Scope(("/w/f",)), False, False, None, "/w")
+    assert isinstance(permit(inside, "ask", (), allow), Admit)
+    assert isinstance(permit(inside, "ask", (), NO_RULES), AskFirst)
+    assert inside.target.root == "/w"
+    assert wanted("opaque").target.command == COMMAND[0]
 
 
 @pytest.mark.parametrize("answer", get_args(Grant))

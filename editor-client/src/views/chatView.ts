@@ -60,11 +60,16 @@ export class ChatView implements vscode.WebviewViewProvider {
     else if (message.kind === "do" || message.kind === "attach") this.waiting.push(message);
   }
 
+  /** Show everything anew. */
+  renew(): void {
+    const provider = vscode.workspace.getConfiguration("steadyhand").get("model.provider", "practice");
+    if (this.ready) this.post({ kind: "view", ...this.deeds.whole(), trusted: vscode.workspace.isTrusted, provider });
+  }
+
   private receive(message: FromChat): void {
     if (message.kind === "ready") {
       this.ready = true;
-      const provider = vscode.workspace.getConfiguration("steadyhand").get("model.provider", "practice");
-      this.post({ kind: "view", ...this.deeds.whole(), trusted: vscode.workspace.isTrusted, provider });
+      this.renew();
       for (const late of this.waiting.splice(0)) this.post(late);
       return;
     }

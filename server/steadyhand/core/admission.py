@@ -1,7 +1,9 @@
 """Whether a call may start: policy, what holds it back, and permission, in this order (rows G2, B1, C5, E3).
 
-Decided before *started*, from facts alone. Reads and inspections are never held back [I6]. A standing grant never
-covers protected paths, what leaves the workspace, or a held-back call.
+Decided before *started*, from facts alone. The strictest word counts first: a workspace that is not trusted, a rule
+that denies, the mode `plan`, what asks in every mode, a rule that asks; only then the mode, a grant or a rule that
+allows lets it pass. Reads and inspections are never held back [I6]. A standing grant never covers protected paths, what
+leaves the workspace, what a rule asks about, or a held-back call.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import attrs
 
 from steadyhand.core.ledger import Attempt
 from steadyhand.core.record import EffectClass, Mode, Permission, Scope
+from steadyhand.core.rules import NO_RULES, Rules, Target, loosening, tightening
 from steadyhand.core.scope import overlaps
 
 
@@ -26,6 +29,12 @@ class Wanted:
     outside: bool  # leaves the workspace
     protected: bool  # touches a path that asks in every mode
     command: tuple[str, str] | None = None  # (command, cwd)
+    root: str | None = None  # the workspace, absolute; rules compare paths from there on
+
+    @property
+    def target(self) -> Target:
+        """As rules see it."""
+        return Target(self.tool, self.scope, self.root, self.command[0] if self.command is not None else None)
 
 
 @attrs.frozen
@@ -51,19 +60,33 @@ class Deny:
 Admission: TypeAlias = "Admit | AskFirst | Deny"
 
 
-def permit(wanted: Wanted, mode: Mode, grants: Iterable[Permission]) -> Admission:
-    """What mode and grants say of the call; what holds it back is `holding_back`'s."""
-    if wanted.effect == "reads" and not wanted.outside:
-        return Admit()
-    if mode == "plan" and wanted.effect != "reads":
-        return Deny("The session is in plan mode, in which nothing is changed. Describe the change instead.")
+UNTRUSTED = Deny(
+    "This workspace is not trusted, so the agent only reads in it: describe the change instead, or ask the user to"
+    " trust the workspace in the editor."
+)
+PLANNING = Deny("The session is in plan mode, in which nothing is changed. Describe the change instead.")
+
+
+def permit(
+    wanted: Wanted, mode: Mode, grants: Iterable[Permission], rules: Rules = NO_RULES, trusted: bool = True
+) -> Admission:
+    """What trust, rules, mode and grants say of the call; what holds it back is `holding_back`'s."""
+    reads = wanted.effect == "reads"
+    if not trusted and not reads:
+        return UNTRUSTED
+    if (denied := tightening(rules.deny, wanted.target)) is not None:
+        return Deny(f"The rule “{denied.text}” in permissions.deny forbids it. Do without it, or tell the user.")
+    if mode == "plan" and not reads:
+        return PLANNING
     if wanted.outside:
         return AskFirst("it leaves the workspace", lasting=False)
-    if wanted.protected:
+    if wanted.protected and not reads:
         return AskFirst("it touches a protected path", lasting=False)
-    if mode == "auto" or (mode == "edits" and wanted.effect == "writes_files"):
+    if (asked := tightening(rules.ask, wanted.target)) is not None:
+        return AskFirst(f"the rule “{asked.text}” in permissions.ask wants it", lasting=False)
+    if reads or mode == "auto" or (mode == "edits" and wanted.effect == "writes_files"):
         return Admit()
-    if any(_covers(grant, wanted) for grant in grants):
+    if any(_covers(grant, wanted) for grant in grants) or loosening(rules.allow, wanted.target) is not None:
         return Admit()
     return AskFirst("this mode asks before each change", lasting=_may_last(wanted))
 

@@ -181,12 +181,21 @@ class _Reading:
 _PLAIN = frozenset(" \t'\"._-/=:,+@^~%")
 
 
-def _parse(command: str) -> _Reading | None:
+def plain_words(command: str) -> list[str] | None:
+    """The words of one simple command, where a shell does nothing with its text but split it; else None.
+
+    The first may be a variable's assignment. A tilde may still stand for a home folder."""
     if len(command) > command_chars_max or not all(c in _PLAIN or (c.isalnum() and c.isprintable()) for c in command):
         return None
     try:
-        words = shlex.split(command)
+        return shlex.split(command)
     except ValueError:
+        return None
+
+
+def _parse(command: str) -> _Reading | None:
+    words = plain_words(command)
+    if words is None:
         return None
     if words[:2] == ["git", "--no-pager"]:
         del words[1]

@@ -8,6 +8,7 @@ import attrs
 
 from steadyhand.core.record import Mode, ModelName
 from steadyhand.core.recovery import SettleSetting
+from steadyhand.core.rules import NO_RULES, Rules
 
 
 @attrs.frozen
@@ -19,3 +20,5 @@ class Settings:
     base_url: str | None = None  # of the provider; None: its own
     key_variable: str | None = None  # name of the environment variable with its key; None: its usual one
     environment_add: Mapping[str, str] = attrs.field(factory=dict)
+    rules: Rules = NO_RULES
+    trusted: bool = True  # False: the editor says that the workspace is not trusted, so the agent only reads (row G2)

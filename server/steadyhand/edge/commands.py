@@ -20,18 +20,23 @@ cancel_s_max = 30.0
 
 
 class Commands:
-    """Registers the commands. `ask` remembers the session it used last in this process."""
+    """Registers the commands. `ask` remembers the session it used last in this process.
 
-    def __init__(self, server: Server, house: Callable[[], Awaitable[House]]) -> None:
+    `settled`: the house for what begins work, when the first settings are known."""
+
+    def __init__(
+        self, server: Server, house: Callable[[], Awaitable[House]], settled: Callable[[], Awaitable[House]]
+    ) -> None:
         self._server = server
         self._house = house
+        self._settled = settled
         self._last: str | None = None
         server.on_command("steadyhand.ask", self.ask)
         server.on_command("steadyhand.cancel", self.cancel)
         server.on_command("steadyhand.doctor", self.doctor)
 
     async def ask(self, given: AskArguments) -> object:
-        house = await self._house()
+        house = await self._settled()
         owner = await self._session(house, given.session_id)
         client_message_id = given.client_message_id or house.world.ids.new()
         accepted = await prompts.prompt(owner, None, client_message_id, given.text)

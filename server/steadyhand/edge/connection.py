@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+import anyio
 from lsprotocol import types
 
 from steadyhand import __version__
@@ -56,9 +57,13 @@ class Connection:
         self._text_filter = text_filter
         self._built: House | None = None
         self._machine: object = None
+        self._first_answer: anyio.Event | None = (
+            None  # set when the editor has said what the workspace wants, or is late
+        )
+        self._workspace: object = None  # the editor's latest answer for the section `steadyhand`
         self._faults_told: frozenset[str] = frozenset()
-        Inbound(self._server, self.house)
-        Commands(self._server, self.house)
+        Inbound(self._server, self.house, self.settled_house)
+        Commands(self._server, self.house, self.settled_house)
         Recovery(self._server, self._editor, self.house, lambda: self._marks.settled())
         self._virtual = VirtualDocuments(self._server, self.house)
         self._marks = Marks(self._server, lambda: self._built)
@@ -90,6 +95,13 @@ class Connection:
             self._read_settings(environment, (fault,) if fault else ())
         return self._built
 
+    async def settled_house(self) -> House:
+        """The house for what begins work: what the workspace wants to be asked or denied is known, or does not come."""
+        house = await self.house()
+        if self._first_answer is not None:
+            await self._first_answer.wait()
+        return house
+
     async def _initialized(self) -> None:
         """Settings first, then the sessions of the open folders are looked at (row A8)."""
         house = await self.house()
@@ -98,15 +110,22 @@ class Connection:
         await revive(house, [folder.uri for folder in self._server.client.folders])
 
     async def _ask_configuration(self) -> None:
-        """What a workspace answers may only tighten, and nothing of it is built yet; its answer starts the look."""
+        """What a workspace answers may only tighten; its first answer starts the look."""
         workspace = self._server.client.capabilities.workspace
         if workspace is None or workspace.configuration is not True:
             return
         params = types.ConfigurationParams(items=(types.ConfigurationItem(section="steadyhand"),))
+        answered = anyio.Event()
+        self._first_answer = self._first_answer or answered
         try:
-            await self._server.request(types.WORKSPACE_CONFIGURATION, params, configuration_s_max)
+            answer = await self._server.request(types.WORKSPACE_CONFIGURATION, params, configuration_s_max)
         except EditorError as error:
             log.info("no settings from the editor: %s", error)
+            return
+        finally:
+            answered.set()
+        self._workspace = answer[0] if isinstance(answer, list | tuple) and answer else None
+        self._read_settings(self._processes.environment(), ())
 
     async def _configuration_changed(self, params: types.DidChangeConfigurationParams) -> None:
         house = await self.house()
@@ -114,13 +133,14 @@ class Connection:
         if machine is not None:
             self._machine = machine
             self._read_settings(self._processes.environment(), ())
-            for owner in list(house.owners.values()):
-                owner.tell_changes()  # a snapshot says whether retry is on
+        await self._ask_configuration()
+        for owner in list(house.owners.values()):
+            owner.tell_changes()  # a snapshot says whether retry is on
 
     def _read_settings(self, environment: Mapping[str, str], faults: tuple[str, ...]) -> None:
         """Bad values become defaults, and one message names all of them."""
         assert self._built is not None
-        read = read_settings(self._machine, environment)
+        read = read_settings(self._machine, environment, self._workspace)
         self._built.world.settings = read.settings
         every = frozenset((*faults, *read.faults))
         if every and every != self._faults_told:

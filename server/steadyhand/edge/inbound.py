@@ -21,11 +21,16 @@ tail_default = 200
 
 
 class Inbound:
-    """Registers the requests of ours; `house` is asked for at each, since it is built after `initialize`."""
+    """Registers the requests of ours; `house` is asked for at each, since it is built after `initialize`.
 
-    def __init__(self, server: Server, house: Callable[[], Awaitable[House]]) -> None:
+    `settled`: the house for what begins work, when the first settings are known."""
+
+    def __init__(
+        self, server: Server, house: Callable[[], Awaitable[House]], settled: Callable[[], Awaitable[House]]
+    ) -> None:
         self._server = server
         self._house = house
+        self._settled = settled
         for method, answerer in (
             ("session/create", self.create),
             ("session/list", self.listed),
@@ -111,7 +116,7 @@ class Inbound:
             raise not_built("$.aside")
         if params.attachments:
             raise not_built("$.attachments")
-        owner = await (await self._house()).owner(params.session_id)
+        owner = await (await self._settled()).owner(params.session_id)
         accepted = await prompts.prompt(owner, params.epoch, params.client_message_id, params.text)
         return {"accepted": True, **_members(plain(accepted))}
 
@@ -128,7 +133,7 @@ class Inbound:
         return plain(owner.events.after(params.epoch, params.after))
 
     async def resume(self, params: on_turns.QueueResumeParams) -> object:
-        owner = await (await self._house()).owner(params.session_id)
+        owner = await (await self._settled()).owner(params.session_id)
         return {"queue": plain(await prompts.resume(owner, params.epoch))}
 
     async def snapshot(self, params: SnapshotParams) -> object:

@@ -3,7 +3,10 @@
 Sources, the first that has a key wins: flags, environment, what the editor sends for this machine
 (`initializationOptions`, or its later replacement `steadyhand.machine`), the default. Machine-scoped keys are taken
 from nowhere else; whatever `workspace/configuration` answers for them is ignored. A bad value becomes its default and
-one sentence; null is not set.
+one sentence; null is not set. Of lists of rules a bad rule alone is left out.
+
+The answer of `workspace/configuration` may only tighten: its `permissions.ask` and `permissions.deny` are added to
+those of the machine and take none away (row G2).
 """
 
 from __future__ import annotations
@@ -17,11 +20,15 @@ from platformdirs import user_state_dir
 
 from steadyhand.core.profiles import PROVIDERS
 from steadyhand.core.record import ModelName
+from steadyhand.core.rules import BadRule, Rule, Rules, parse, rules_max
 from steadyhand.core.settings import Settings
 from steadyhand.ports import Disk
+from steadyhand.tools.catalogue import SUBJECTS
+from steadyhand.tools.place import one_line
 
 MODES = ("plan", "ask", "edits", "auto")
 SETTLE = ("checked", "ask")
+rule_told_chars_max = 80
 RETRY_VARIABLE = "STEADYHAND_RECOVERY_RETRY"
 STATE_VARIABLE = "STEADYHAND_STATE_DIR"
 
@@ -34,8 +41,9 @@ class Read:
     faults: tuple[str, ...]
 
 
-def read_settings(machine: object, environment: Mapping[str, str]) -> Read:
-    """The settings that the house reads; `machine` is the editor's nested object, whatever it is."""
+def read_settings(machine: object, environment: Mapping[str, str], workspace: object = None) -> Read:
+    """The settings that the house reads; `machine` is the editor's nested object, whatever it is, `workspace` its
+    answer for the section `steadyhand`."""
     faults: list[str] = []
     if machine is not None and not isinstance(machine, Mapping):
         faults.append("the settings are not an object")
@@ -59,6 +67,12 @@ def read_settings(machine: object, environment: Mapping[str, str]) -> Read:
         base_url=take("model.baseUrl", _text, "a text", None),
         key_variable=take("model.apiKeyEnv", _text, "a text", None),
         environment_add=take("environment.add", _texts, "an object of names and texts", {}),
+        rules=Rules(
+            allow=_rules(machine, "allow", faults),
+            ask=_added(_rules(machine, "ask", faults), _rules(workspace, "ask", faults)),
+            deny=_added(_rules(machine, "deny", faults), _rules(workspace, "deny", faults)),
+        ),
+        trusted=_trusted(machine, faults),
     )
     for path, fits, expected in _NOT_READ_YET:
         take(path, fits, expected, None)
@@ -95,6 +109,45 @@ def resolved_state_directory(disk: Disk, chosen: str | None) -> str:
         return path
 
 
+def _rules(source: object, list_name: str, faults: list[str]) -> tuple[Rule, ...]:
+    """The rules of one list of one source. A bad one is left out and named; the others hold."""
+    value = _at(source, f"permissions.{list_name}")
+    if value is None:
+        return ()
+    setting = f"steadyhand.permissions.{list_name}"
+    if not isinstance(value, list):
+        faults.append(f"{setting} is not a list of texts")
+        return ()
+    found: list[Rule] = []
+    for item in value[:rules_max]:
+        rule = parse(item, SUBJECTS) if isinstance(item, str) else BadRule("is no text")
+        if isinstance(rule, Rule):
+            found.append(rule)
+        else:
+            faults.append(f"a rule of {setting} {rule.why}: {_named(item)}")
+    if len(value) > rules_max:
+        faults.append(f"{setting} has more than {rules_max} rules")
+    return tuple(found)
+
+
+def _added(machine: tuple[Rule, ...], workspace: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Each once: an editor's answer for a workspace holds the user's own too."""
+    return (*machine, *(rule for rule in workspace if rule not in machine))
+
+
+def _named(rule: object) -> str:
+    return f"“{one_line(str(rule), rule_told_chars_max)}”"
+
+
+def _trusted(machine: object, faults: list[str]) -> bool:
+    """Not said is trusted, since most editors know no trust; what cannot be read is not."""
+    value = _at(machine, "trusted")
+    if value is None or isinstance(value, bool):
+        return value is not False
+    faults.append("steadyhand.trusted is neither true nor false, so the workspace counts as not trusted")
+    return False
+
+
 def machine_of(settings: object) -> object:
     """The machine-scoped object of a `workspace/didChangeConfiguration`; None where it has none."""
     return _at(settings, "steadyhand.machine")
@@ -108,10 +161,6 @@ def _at(where: object, path: str) -> Any:
     return where
 
 
-def _list_of_texts(value: object) -> bool:
-    return isinstance(value, list) and all(_text(item) for item in value)
-
-
 def _text(value: object) -> bool:
     return isinstance(value, str) and value != "" and "\0" not in value
 
@@ -121,9 +170,6 @@ def _texts(value: object) -> bool:
 
 
 _NOT_READ_YET: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("permissions.allow", _list_of_texts, "a list of texts"),
-    ("permissions.ask", _list_of_texts, "a list of texts"),
-    ("permissions.deny", _list_of_texts, "a list of texts"),
     ("continuation", lambda v: isinstance(v, bool), "true or false"),
     ("cost.cap", lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v >= 0, "a number"),
     ("mcpServers", lambda v: isinstance(v, Mapping), "an object"),

@@ -184,14 +184,17 @@ async def _intend(owner: Owner, call: Call, arguments: Arguments, planned: Plann
     )  # fmt: skip
     await owner.append_or_show([intent])
     owner.tell_call(call.call_id)
-    wanted = wanted_of(call.tool, planned)
+    wanted = wanted_of(owner, call.tool, planned)
     confirmed = owner.ledger.confirmed_before(call.tool, arguments.digest, planned.scope)
     return Admitted(call, planned, wanted, intent.attempt_id, key, () if planned.effect == "reads" else confirmed)
 
 
-def wanted_of(tool: str, planned: Planned) -> Wanted:
+def wanted_of(owner: Owner, tool: str, planned: Planned) -> Wanted:
     """The facts of a planned call that admission reads."""
-    return Wanted(tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command)
+    return Wanted(
+        tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command,
+        owner.ground.root,
+    )  # fmt: skip
 
 
 def _confirmed(owner: Owner, admitted: Admitted) -> tuple[str, ...]:
@@ -224,7 +227,8 @@ async def _read_body(owner: Owner, admitted: Admitted) -> Done:
 
 async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Preview | Refusal | None:
     """None: nobody had to be asked. The preview: what was shown and allowed."""
-    admission = permit(admitted.wanted, owner.ledger.mode, owner.ledger.grants)
+    settings = owner.world.settings
+    admission = permit(admitted.wanted, owner.ledger.mode, owner.ledger.grants, settings.rules, settings.trusted)
     if isinstance(admission, Deny):
         return Refusal("policy", admission.text)
     if admitted.confirmed_before:

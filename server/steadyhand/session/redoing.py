@@ -87,7 +87,7 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     planned = await _beforehand(owner, undoing.plan_restore, owner.ground, evidence)
     if isinstance(planned, Refusal):
         raise _not_offered(planned)
-    wanted = wanted_of(undoing.NAME, planned)
+    wanted = wanted_of(owner, undoing.NAME, planned)
     attempt_id = ids.new()
     gathered = await _beforehand(owner, planned.gather, attempt_id, None)
     if isinstance(gathered, Refusal):
@@ -148,7 +148,7 @@ async def _retry(owner: Owner, attempt: Attempt, latest: Inspection) -> Callable
     )
     notice = Notice(ids.new(), settlement_notice(attempt.title, "superseded"), attempt.turn_id, attempt.attempt_id)
     await owner.record_or_refuse([intent, superseded, notice])
-    call, wanted = ledger.calls[intent.call_id], wanted_of(attempt.tool, planned)
+    call, wanted = ledger.calls[intent.call_id], wanted_of(owner, attempt.tool, planned)
     return partial(_carry_on, owner, attempt, Admitted(call, planned, wanted, intent.attempt_id, Digest(intent.key)))
 
 

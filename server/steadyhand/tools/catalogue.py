@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from steadyhand.core.identity import BadArguments, parse_arguments, sha256
 from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import Evidence
+from steadyhand.core.rules import Subject
 from steadyhand.core.text_edit import FileText, decode
 from steadyhand.tools import restore
 from steadyhand.tools.ask_user import AskUser
@@ -54,6 +55,17 @@ TOOLS: tuple[Tool, ...] = (
 BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
 READING_TOOLS: tuple[Tool, ...] = tuple(tool for tool in TOOLS if tool.effect == "reads")
 OFFERS: tuple[ToolOffer, ...] = tuple(tool.offer for tool in TOOLS)
+
+
+def _subject(name: str) -> Subject:
+    if name == RunCommand.name:
+        return "command"
+    with_a_path = (DeleteFile, Diagnostics, EditFile, FindFiles, ListFiles, MoveFile, ReadFile, SearchText, WriteFile)
+    return "path" if name in {tool.name for tool in with_a_path} else "none"
+
+
+SUBJECTS: Mapping[str, Subject] = {name: _subject(name) for name in BY_NAME}
+"""What the pattern of a rule is compared with, for every tool."""
 
 _WITHOUT_RECIPE = {MoveFile.name, DeleteFile.name, restore.NAME}
 _RECIPES = {tool.name: tool.recipe for tool in (_edit_file, _write_file)}

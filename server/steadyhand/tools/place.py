@@ -23,6 +23,7 @@ from typing import Literal, NoReturn
 
 import attrs
 
+from steadyhand.core.protected import asks_always
 from steadyhand.ports import Folder, Kind
 from steadyhand.tools.tool import Ground, Refusal
 
@@ -34,12 +35,6 @@ told_chars_max = 200
 new_folder_mode = 0o777
 """Less what the umask takes away, as for any program's new folder."""
 
-_protected_names = {
-    *(".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cshrc"),
-    *(".kshrc", ".login", ".mkshrc", ".profile", ".tcshrc", ".zlogin"),
-    *(".zlogout", ".zprofile", ".zshenv", ".zshrc", "config.fish"),
-}
-_protected_folders = {".git", ".vscode"}
 _foreign_first = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|~")
 _control = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -213,7 +208,7 @@ class _Walk:
             self._kind,
             self._inside(),
             _within(self._parts, parts_of(self._ground.state_directory)),
-            any(_asks_always(name) for name in {*own, *self._passed}),
+            any(asks_always(name) for name in {*own, *self._passed}),
             self._missing,
         )
 
@@ -298,9 +293,3 @@ def _way_in(ground: Ground, parts: _Parts) -> int:
     """How many components are opened at once: those of the workspace, for what is in it."""
     root = parts_of(ground.root or "/")
     return len(root) if _within(parts, root) else 0
-
-
-def _asks_always(name: str) -> bool:
-    # Where case does not count, `.GIT` is `.git`; asking once too often elsewhere costs nothing.
-    folded = name.lower()
-    return folded in _protected_folders or folded in _protected_names or folded.startswith(".env")

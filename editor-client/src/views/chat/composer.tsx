@@ -8,6 +8,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { JSX, RefObject } from "preact";
 import type { Attachment, Mode, Usage } from "../../protocol";
 import type { Bound, Link } from "../../store";
+import { UNTRUSTED } from "../../words";
 import { tell } from "./host";
 import { Icon } from "./icons";
 import { attachmentName } from "./message";
@@ -195,9 +196,9 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
           onKeyDown={onKeyDown}
         />
         <div class="bar">
-          <label class="picker" title={MODES.find((one) => one.mode === bound?.session.mode)?.hint ?? "What passes without asking"}>
+          <label class="picker" title={trusted ? (MODES.find((one) => one.mode === bound?.session.mode)?.hint ?? "What passes without asking") : UNTRUSTED}>
             <span class="sr-only">Mode</span>
-            <select value={bound?.session.mode ?? (trusted ? "ask" : "plan")} disabled={link.state !== "ready" || !trusted} onChange={(event) => tell({ kind: "mode", mode: event.currentTarget.value as Mode })}>
+            <select value={trusted ? (bound?.session.mode ?? "ask") : "plan"} disabled={link.state !== "ready" || !trusted} onChange={(event) => tell({ kind: "mode", mode: event.currentTarget.value as Mode })}>
               {MODES.map(({ mode, label, hint }) => (
                 <option key={mode} value={mode} title={hint}>
                   {label}
