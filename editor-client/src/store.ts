@@ -43,6 +43,8 @@ export type Item =
       readonly text: string;
       readonly reasoning: string;
       readonly live: boolean;
+      /** shown, then asked for again: it counts for nothing, and is gone when the session is opened anew */
+      readonly withdrawn?: true;
       readonly attachments?: readonly Attachment[];
       readonly clientMessageId?: string;
     }
@@ -326,8 +328,9 @@ function applied(found: Bound, event: Event, turnId: string, id: string, view: V
     case "usage":
       return { ...found, usage: event.usage };
     case "warning":
+      return { ...found, items: [...withdrawn(found.items, event.code, turnId), note(event, turnId, id)] };
     case "notice":
-      return { ...found, items: [...found.items, { kind: "note", id, turnId, level: event.kind, text: event.text }] };
+      return { ...found, items: [...found.items, note(event, turnId, id)] };
     case "ended":
       return ended(found, event, turnId, id);
   }
@@ -354,6 +357,18 @@ function grown(items: readonly Item[], event: Extract<Event, { kind: "text" | "r
       ? { ...before, text: before.text + event.delta, live: true }
       : { ...before, reasoning: before.reasoning + event.delta, live: true };
   return items.with(at, after);
+}
+
+function note(event: Extract<Event, { kind: "warning" | "notice" }>, turnId: string, id: string): Item {
+  return { kind: "note", id, turnId, level: event.kind, text: event.text };
+}
+
+/** The model is asked again: what was being shown of its answer is withdrawn (row T6). */
+function withdrawn(items: readonly Item[], code: string, turnId: string): readonly Item[] {
+  if (code !== "askedAgain" && code !== "withoutReasoning") return items;
+  return items.map((item) =>
+    item.kind === "message" && item.live && item.turnId === turnId ? { ...item, live: false, withdrawn: true } : item,
+  );
 }
 
 function upserted(items: readonly Item[], call: Call): readonly Item[] {

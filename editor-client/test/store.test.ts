@@ -137,6 +137,18 @@ test("a call learns from the snapshot how its effect was settled", () => {
   assert.deepEqual([item.call.state, item.call.settled], ["unknown", "waived"]);
 });
 
+test("what was shown of an answer that is asked for again is withdrawn; what follows is not (T6)", () => {
+  const view = fold(
+    open,
+    turn(1, { kind: "text", messageId: id("1"), delta: "It" }),
+    turn(2, { kind: "warning", code: "askedAgain", text: "The model is asked again." }),
+    turn(3, { kind: "text", messageId: id("2"), delta: "It is" }),
+    turn(4, { kind: "warning", code: "notKept", text: "Not kept." }),
+  );
+  const said = (view.bound?.items ?? []).map((item) => (item.kind === "message" ? [item.text, item.withdrawn, item.live] : item.kind));
+  assert.deepEqual(said, [["It", true, false], "note", ["It is", undefined, true], "note"]);
+});
+
 test("a withdrawn question says why and stays a while; an answered one goes", () => {
   const question = (askId: string): Question => ({
     askId, sessionId: S, turnId: T, about: { kind: "user", asked: { askId, sessionId: S, turnId: T, question: "?" } },

@@ -3,7 +3,8 @@
 A `Scripted` answer is a status, headers and steps: bytes go out one write each, so the client sees the same pieces;
 an `anyio.Event` holds the answer back until it is set; `CUT` closes the connection, `RESET` aborts it. Without a
 step that closes, the body ends in order. Requests are kept as they came. `gone` is set when a client leaves before its
-answer was over. Everything is bounded: a request of `request_bytes_max`, a wait of `wait_s_max`.
+answer was over, `stalled` when an answer is held back. Everything is bounded: a request of `request_bytes_max`, a wait
+of `wait_s_max`.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class ScriptedProvider:
     def __init__(self, *answers: Scripted, answering: Answering | None = None) -> None:
         self.asked: list[Asked] = []
         self.gone = anyio.Event()
+        self.stalled = anyio.Event()
         self._answers = list(answers)
         self._answering = answering
         self._server: asyncio.Server | None = None
@@ -105,35 +107,36 @@ class ScriptedProvider:
             scripted = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         leaving = asyncio.ensure_future(_until_gone(reader))
         try:
-            await _play(scripted, writer, leaving)
+            await self._play(scripted, writer, leaving)
         finally:
             leaving.cancel()
             await asyncio.gather(leaving, return_exceptions=True)
 
-
-async def _play(scripted: Scripted, writer: asyncio.StreamWriter, leaving: asyncio.Future[None]) -> None:
-    if not scripted.raw:
-        writer.write(_head(scripted))
-    for step in scripted.steps:
-        if isinstance(step, anyio.Event):
-            waiting = asyncio.ensure_future(step.wait())
-            await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if leaving.done():
-                raise ConnectionResetError
-            continue
-        if isinstance(step, str):
+    async def _play(self, scripted: Scripted, writer: asyncio.StreamWriter, leaving: asyncio.Future[None]) -> None:
+        if not scripted.raw:
+            writer.write(_head(scripted))
+        for step in scripted.steps:
+            if isinstance(step, anyio.Event):
+                await writer.drain()
+                self.stalled.set()
+                waiting = asyncio.ensure_future(step.wait())
+                await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+                if leaving.done():
+                    raise ConnectionResetError
+                continue
+            if isinstance(step, str):
+                await writer.drain()
+                if step == RESET:
+                    _reset(writer)
+                return
+            framed = scripted.framing == "chunked" and not scripted.raw
+            writer.write(b"%x\r\n%s\r\n" % (len(step), step) if framed else step)
             await writer.drain()
-            if step == RESET:
-                _reset(writer)
-            return
-        framed = scripted.framing == "chunked" and not scripted.raw
-        writer.write(b"%x\r\n%s\r\n" % (len(step), step) if framed else step)
+            await asyncio.sleep(0)
+        if scripted.framing == "chunked" and not scripted.raw:
+            writer.write(b"0\r\n\r\n")
         await writer.drain()
-        await asyncio.sleep(0)
-    if scripted.framing == "chunked" and not scripted.raw:
-        writer.write(b"0\r\n\r\n")
-    await writer.drain()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Asked | None:

@@ -19,7 +19,7 @@ import pickle
 import shutil
 import signal
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -43,6 +43,7 @@ from steadyhand.session import prompts
 from steadyhand.session.house import House, OpenedView
 from steadyhand.session.world import World
 from steadyhand.tools.catalogue import TOOLS
+from steadyhand.tools.tool import Tool
 from tests.support.fakes import FakeClock, FakeIds
 
 T = TypeVar("T")
@@ -206,11 +207,14 @@ async def rig(
     processes: Processes | None = None,
     models: Models = lambda provider, name: PracticeModel(),
     requests_again_max: int = 0,
+    pause: Callable[[float], Awaitable[None]] = anyio.sleep,
+    tools: Sequence[Tool] = (),
     mode: Mode = "auto",
     settle: SettleSetting = "checked",
     editor: ScriptedEditor | None = None,
 ) -> AsyncIterator[Rig]:
-    """One life of a server, from its start to an orderly end. `life`: its number, from 1, for its ids."""
+    """One life of a server, from its start to an orderly end. `life`: its number, from 1, for its ids. `pause`: how
+    long a repeated request waits. `tools`: beside those of the catalogue."""
     place.state.mkdir(parents=True, exist_ok=True)
     editor = editor or ScriptedEditor()
     async with anyio.create_task_group() as tasks:
@@ -228,8 +232,9 @@ async def rig(
             ids=FakeIds((life - 1) * ids_per_life + 1),
             models=models,
             requests_again_max=requests_again_max,
+            pause=pause,
             editor=editor,
-            tools={tool.name: tool for tool in TOOLS},
+            tools={tool.name: tool for tool in (*TOOLS, *tools)},
             version="0.0",
             state_directory=str(place.state),
             spawn=spawn,

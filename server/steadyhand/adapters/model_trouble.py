@@ -50,8 +50,14 @@ MODEL = Row(
 )  # fmt: skip
 REASONING = Row(
     "reasoning", False,
-    "{label} wants reasoning back that this session does not have ({status}): ask again without reasoning,"
-    " or begin a new session.",
+    "{label} wants reasoning back that this session does not have ({status}): begin a new session, or choose another"
+    " model.",
+)  # fmt: skip
+# Where a profile neither sends reasoning back nor knows how to ask for none, the same request would fail again.
+REASONING_UNSENT = Row(
+    "rejected", False,
+    "{label} wants reasoning back ({status}), which the provider “{provider}” of the settings does not send: set"
+    " steadyhand.model.provider to the one that answers there (the address may stay), or choose another model.",
 )  # fmt: skip
 
 STATUSES: Mapping[int, Row] = {
@@ -213,10 +219,13 @@ class Troubles:
     def _made(
         self, row: Row, status: int | None, message: str, after_s: float | None, silence: str = ""
     ) -> ModelTrouble:
+        if row is REASONING and self._profile.thinking_off is None:
+            row = REASONING_UNSENT
         quoted = self.redacted(message).rstrip(".")
         today = self._profile.renamed.get(self._model)
         text = row.words.format(
             label=self._profile.label,
+            provider=self._profile.provider,
             host=self._host,
             model=self._model,
             key=self._key,

@@ -29,6 +29,7 @@ from steadyhand.core.record import Assistant, Record
 from steadyhand.core.transcript import missing_replies, outgoing, validate
 from steadyhand.core.usage import known_input
 from steadyhand.core.views import TextDelta, Warned
+from steadyhand.session import reasoning
 from steadyhand.session.owner import Owner, RunningTurn
 
 pause_s_first = 1.0
@@ -107,24 +108,27 @@ async def ask_until_whole(owner: Owner, turn: RunningTurn) -> Answer:
     """A whole answer, or the last try at one; `trouble` says what the provider said."""
     await _supply_missing(owner)
     await owner.world.learn_window(owner.ledger.model)
-    pause_s, thinking = pause_s_first, True
+    pause_s = pause_s_first
     tries = owner.world.requests_again_max
     while True:
+        thinking = reasoning.thinks(owner, turn)
         answer = await _ask(owner, turn, thinking)
-        if answer.whole:
-            return answer
         trouble = answer.trouble
-        if trouble is not None and trouble.kind == "reasoning" and thinking:
-            thinking = False  # once, and said: the provider does not take this history with reasoning (case 94)
-            pause_s = 0.0
-        elif tries <= 0 or (trouble is not None and not trouble.retryable):
+        if answer.whole and thinking:
+            reasoning.taken(owner)
+        if answer.whole or (trouble is not None and not trouble.retryable and trouble.kind != "reasoning"):
             return answer
+        if trouble is not None and trouble.kind == "reasoning":
+            if not thinking or not await reasoning.goes_on_without(owner, turn, trouble):
+                return answer
+            await _set_aside(owner, answer)
+            continue
         wished = trouble.retry_after_s if trouble is not None else None
-        if wished is not None and wished > pause_s_max:
+        if tries <= 0 or (wished is not None and wished > pause_s_max):
             return answer
         tries -= 1
         await _withdraw(owner, turn, answer, wished if wished is not None else pause_s)
-        pause_s = min(pause_s * 2 or pause_s_first, pause_s_max)
+        pause_s = min(pause_s * 2, pause_s_max)
 
 
 async def _ask(owner: Owner, turn: RunningTurn, thinking: bool) -> Answer:
@@ -156,9 +160,13 @@ async def _withdraw(owner: Owner, turn: RunningTurn, answer: Answer, pause_s: fl
     why = str(answer.trouble) if answer.trouble is not None else "The answer was cut off."
     what = " What was shown of it is withdrawn." if answer.shown else ""
     owner.tell(turn.turn_id, Warned("askedAgain", f"{why}{what} The model is asked again."))
+    await _set_aside(owner, answer)
+    await owner.world.pause(pause_s)
+
+
+async def _set_aside(owner: Owner, answer: Answer) -> None:
     if answer.shown:
         await owner.append_or_show([answer.record(withdrawn=True)])
-    await owner.world.pause(pause_s)
 
 
 async def _supply_missing(owner: Owner) -> None:

@@ -52,6 +52,7 @@ class RunningTurn:
     ended: anyio.Event = attrs.field(factory=anyio.Event)
     stopping: EndReason | None = None
     parked: int = 0  # open questions to the person
+    thinks: bool = True  # False: the provider refused this conversation for its reasoning (session.reasoning)
     repeats: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (tool, arguments digest) → times asked
     unfinished: object = None  # an answer that a stop cut off (session.asking.Answer)
     not_kept: bool = False  # the journal broke; what follows is shown and not kept
@@ -110,6 +111,8 @@ class Owner:
         self.left_jobs: tuple[str, ...] = ()
         """What was found at opening of those a crash left behind, a sentence each."""
         self.resumed = False
+        self.reasoning_refused: int | None = 0
+        """Turns in a row refused for their reasoning; None: the person chose to go on without any."""
         self.resolving = 0
         self.closing = False
         self.events = EventRing(session_id, epoch)

@@ -29,6 +29,8 @@ calls_per_answer_max = 64
 reads_at_once_max = 8
 finish_s_max = 20.0
 
+CUT = "The answer broke off before its end, and nothing that it proposes is run: send the prompt again."
+
 _NOT_WHOLE: dict[FinishReason | None, EndReason] = {None: "cut", "length": "length", "filtered": "filtered"}
 
 
@@ -62,6 +64,8 @@ async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
             return "modelFailed"
         calls = await _record_answer(owner, turn, answer)
         if answer.finish is None or answer.finish in ("length", "filtered"):
+            if answer.finish is None:
+                owner.tell(turn.turn_id, Warned("cut", CUT))
             for call in calls:  # an answer that is not whole runs nothing (row T6)
                 await close_unrun(owner, call, answer.finish or "cut")
             return _NOT_WHOLE[answer.finish]

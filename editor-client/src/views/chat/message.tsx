@@ -21,7 +21,8 @@ export const MessageItem = memo(function MessageItem({ said }: { readonly said: 
     );
   }
   return (
-    <article class="message assistant" aria-label="Steadyhand" aria-busy={said.live}>
+    <article class={`message assistant${said.withdrawn === true ? " withdrawn" : ""}`} aria-label="Steadyhand" aria-busy={said.live}>
+      {said.withdrawn === true && <div class="withdrawn-mark">Withdrawn: the answer broke off and is asked for again.</div>}
       {said.reasoning !== "" && <Reasoning text={said.reasoning} live={said.live && said.text === ""} />}
       {said.text !== "" && <Markdown text={said.text} />}
       {said.live && said.text !== "" && <span class="cursor" aria-hidden="true" />}
