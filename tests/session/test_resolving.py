@@ -293,6 +293,25 @@ async def test_a_doubt_that_comes_while_permission_is_asked(tmp_path: Path) -> N
     assert house.place.files()["a.txt"] == "other"
 
 
+async def test_the_chat_of_another_session_settles_it(place: Place) -> None:
+    """B1, B4: what holds a call back here is settled from here by chat text, though it is another session's."""
+    async with rig(place, life=2) as house:
+        owner, attempt_id = await opened(house)
+        here = await house.create()
+
+        async def told(line: str) -> str:
+            await house.say(here, line, line)
+            return house.house.owners[here].messages(1)[0][0].text
+
+        listed = f"1. {attempt_id[:8]} write_file: a.txt (session “{owner.name()}”): conflict"
+        assert (await told("/recovery")).startswith(listed)
+        assert "/recovery waive again" in await told(f"/recovery waive {attempt_id[:8]}")
+        assert "goes on without knowing" in await told(f"/recovery waive  {attempt_id[:8]}")
+        assert await told("/recovery ") == "Nothing is uncertain.", "what is settled there is shown there"
+        assert owner.ledger.uncertain() == []
+        assert len(on_disk(place, Settlement)) == 1
+
+
 def _creates(name: str) -> Callable[[Operation], bool]:
     return lambda operation: operation.verb == "create" and name in operation.target
 

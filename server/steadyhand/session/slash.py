@@ -2,6 +2,8 @@
 
 `/recovery`, `/stop` and `/help` are never queued and need no lease: they may stand beside a parked turn (row B4).
 Anything else that begins with `/` is answered in its turn with what there is.
+
+`/recovery` reaches as far as an uncertain effect holds back: into every open session of the workspace (row B1).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from steadyhand.core.ledger import Attempt
 from steadyhand.core.record import Assistant, Ended, EndReason
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected
-from steadyhand.core.views import Action, Began, TextDelta, TurnEnded
+from steadyhand.core.views import Action, Began, TextDelta, TurnEnded, Uncertain
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Wanted, refuse_beforehand, resolve
 from steadyhand.session.stopping import stop_turn
@@ -82,19 +84,20 @@ async def _recovery(owner: Owner, words: list[str]) -> str:
     action = next((known for known in ACTIONS if known == words[0]), None)
     if action is None or len(words) > 2:
         return f"Say /recovery, or /recovery {'|'.join(ACTIONS)} and an ID."
-    attempt = _meant(owner, words[1] if len(words) == 2 else None)
-    if isinstance(attempt, str):
-        return attempt
-    latest = attempt.inspection if inspected(attempt, owner.epoch) else None
+    meant = _meant(owner, words[1] if len(words) == 2 else None)
+    if isinstance(meant, str):
+        return meant
+    of, attempt = meant
+    latest = attempt.inspection if inspected(attempt, of.epoch) else None
     wanted = Wanted(attempt.attempt_id, action)
     try:
         if action == "inspect" or latest is None:
-            refuse_beforehand(owner, wanted)
-            return await _look(owner, wanted)
-        await resolve(owner, attrs.evolve(wanted, inspection_id=latest.inspection_id))
+            refuse_beforehand(of, wanted)
+            return await _look(of, wanted)
+        await resolve(of, attrs.evolve(wanted, inspection_id=latest.inspection_id))
     except Refused as refused:
         return _refusal(refused)
-    return f"{attempt.title}: {outcome_told(owner, attempt, action)}"
+    return f"{attempt.title}: {outcome_told(of, attempt, action)}"
 
 
 def outcome_told(owner: Owner, attempt: Attempt, action: Action) -> str:
@@ -123,36 +126,51 @@ def _refusal(refused: Refused) -> str:
     return f"Not done: {refused.message}{finding}"
 
 
-def _meant(owner: Owner, given: str | None) -> Attempt | str:
-    """The one attempt that is meant, or a sentence."""
-    snapshot = owner.snapshot()
-    known = {view.attempt_id for view in (*snapshot.calls, *snapshot.settled)}
-    undoable = {attempt.attempt_id for attempt in owner.ledger.attempts.values() if attempt.undoable}
+def _meant(owner: Owner, given: str | None) -> tuple[Owner, Attempt] | str:
+    """The one attempt that is meant, with its session, or a sentence. Without an ID this session's comes first."""
+    shown = _shown(owner)
+    known = {view.attempt_id: of for of, view in shown}
+    undoable = {one.attempt_id: owner for one in owner.ledger.attempts.values() if one.undoable}
     if not known and (given is None or not undoable):
         return "Nothing is uncertain."
     if given is None:
-        if len(known) > 1:
-            return f"There are {len(known)}; name one.\n{_list(owner)}"
-        found = list(known)
+        own = [view.attempt_id for of, view in shown if of is owner]
+        found = own or list(known)
+        if len(found) > 1:
+            return f"There are {len(found)}; name one.\n{_list(owner)}"
     elif len(given) < id_digits_min:
         return f"Give at least {id_digits_min} digits of the ID."
     else:
         found = [attempt_id for attempt_id in known | undoable if attempt_id.startswith(given.lower())]
     if len(found) != 1:
         return f"{'No' if not found else 'More than one'} uncertain effect begins with that ID.\n{_list(owner)}"
-    return owner.ledger.attempts[found[0]]
+    of = (known | undoable)[found[0]]
+    return of, of.ledger.attempts[found[0]]
+
+
+def _shown(owner: Owner) -> list[tuple[Owner, Uncertain]]:
+    """What this session shows, then what is unresolved in the others of its workspace."""
+    snapshot = owner.snapshot()
+    own = [(owner, view) for view in (*snapshot.calls, *snapshot.settled)]
+    others = [of for of in owner.neighbours() if of is not owner]
+    return [*own, *((of, view) for of in others for view in of.snapshot().calls)]
 
 
 def _list(owner: Owner) -> str:
-    snapshot = owner.snapshot()
-    views = (*snapshot.calls, *snapshot.settled)
-    if not views:
+    shown = _shown(owner)
+    if not shown:
         return "Nothing is uncertain."
     return "\n".join(
-        f"{number}. {view.attempt_id[:8]} {view.title}: {view.settled or view.check or 'no check'}"
-        f" ({', '.join(view.actions)})"
-        for number, view in enumerate(views, 1)
+        _line(number, view, None if of is owner else of.name()) for number, (of, view) in enumerate(shown, 1)
     )
+
+
+def _line(number: int, view: Uncertain, session: str | None) -> str:
+    """Number, first digits, title, how it stands, what can be done; `session`: whose it is, if another's."""
+    state = view.settled or view.check or "no check"
+    where = f" (session “{session}”)" if session is not None else ""
+    can = f" ({', '.join(view.actions)})" if view.actions else ""
+    return f"{number}. {view.attempt_id[:8]} {view.title}{where}: {state}{can}"
 
 
 def _word(text: str) -> str:
