@@ -142,6 +142,16 @@ def test_the_end_of_the_server_ends_its_turns(desk: Desk) -> None:
     assert (status["state"], status["reason"]) == ("ended", "closed")
 
 
+def test_what_a_session_is_created_with(desk: Desk) -> None:
+    """S3, S7: a title on one line, bounded as in a rename; a folder however its URI is spelled, and no other."""
+    client = desk.server()
+    folder = desk.root.as_uri()
+    session = client.ours("session/create", title=" two\nlines\0 ", workspace=f"{folder}/")
+    assert (session["title"], session["titleSource"], session["workspace"]) == ("two lines", "user", folder)
+    assert client.refusal("session/create", title="x" * 201) == (-32602, "invalidParams")
+    assert client.refusal("session/create", workspace=f"{folder}-other") == (-32602, "invalidParams")
+
+
 def test_sessions_nobody_knows(desk: Desk) -> None:
     """wire.md: every request that names a session answers unknownSession for one that does not exist."""
     client = desk.server()

@@ -13,6 +13,7 @@ from steadyhand.core.refusal import Refused, invalid
 from steadyhand.edge.server import Server
 from steadyhand.session import desk, prompts
 from steadyhand.session.house import House
+from steadyhand.session.uris import same_place
 from steadyhand_protocol import session as on_sessions
 from steadyhand_protocol import turn as on_turns
 from steadyhand_protocol.recovery import SnapshotParams
@@ -56,11 +57,11 @@ class Inbound:
 
     async def create(self, params: on_sessions.SessionCreateParams) -> object:
         folders = self._server.client.folders
-        workspace = params.workspace
-        if workspace is not None and workspace not in {folder.uri for folder in folders}:
-            raise invalid("$.workspace", "not one of the client's folders")
-        if workspace is None and folders:
-            workspace = folders[0].uri
+        workspace = folders[0].uri if folders else None
+        if params.workspace is not None:
+            workspace = next((folder.uri for folder in folders if same_place(folder.uri, params.workspace)), None)
+            if workspace is None:
+                raise invalid("$.workspace", "not one of the client's folders")
         return plain(await (await self._house()).create(params.title, workspace))
 
     async def listed(self, _: object) -> object:

@@ -11,15 +11,12 @@ from steadyhand.core.refusal import invalid
 from steadyhand.core.usage import usage_view
 from steadyhand.core.views import CheckpointTurn, QueuedView, SessionView, UsageView
 from steadyhand.session.owner import Owner
-
-title_chars_max = 200
+from steadyhand.session.titles import users_title
 
 
 async def rename(owner: Owner, title: str) -> SessionView:
     """A title the user gave; no automatic one replaces it (row S3). An empty one takes the title away."""
-    title = " ".join(title.split())
-    if len(title) > title_chars_max:
-        raise invalid("$.title", f"longer than {title_chars_max} characters")
+    title = users_title(title)
     owner.require_owned()
     await owner.record_or_refuse([Title(title, "user" if title else "none")])
     owner.tell_changes()

@@ -30,6 +30,7 @@ from steadyhand.session.owner import Owner
 from steadyhand.session.prompts import start_next
 from steadyhand.session.redoing import Redoing
 from steadyhand.session.removal import remove_session
+from steadyhand.session.titles import users_title
 from steadyhand.session.world import World
 
 owner_wait_s_max = 5.0
@@ -64,6 +65,7 @@ class House:
 
     async def create(self, title: str | None, workspace: str | None) -> SessionView:
         """A new session, open, durable with its first records."""
+        title = users_title(title or "")
         session_id, epoch = self.world.ids.new(), self.world.ids.new()
         root = await self._root(workspace)
         settings = self.world.settings

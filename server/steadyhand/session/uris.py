@@ -25,6 +25,12 @@ def path_of(uri: str) -> str | None:
     return clean(path)
 
 
+def same_place(one: str, other: str) -> bool:
+    """Whether two URIs name one place, as they are written: `file:///a` and `file:///a/` do."""
+    path = path_of(one)
+    return one == other or (path is not None and path == path_of(other))
+
+
 def uri_of(path: str) -> str:
     """The `file:` URI of an absolute path."""
     return "file://" + quote(path.encode("utf-8", "surrogateescape"), safe="/")
