@@ -723,6 +723,22 @@ export interface EndSurvivorsResult {
 
 export type RewindWhat = "files" | "conversation" | "both";
 
+/** A background command whose end is not recorded; no effect of its own, never uncertain. */
+export interface Job {
+  /** ours; `/jobs stop` takes it */
+  readonly jobId: Id;
+  /** of the call that started it: the mark its processes carry */
+  readonly attemptId: Id;
+  /** that call */
+  readonly callId: Id;
+  /** tool and the program's name */
+  readonly title: string;
+  /** "left" outlived a crash; "untold": whether it runs cannot be told */
+  readonly state: "runs" | "left" | "untold";
+  /** of its shell */
+  readonly pid: Count;
+}
+
 /** One conversation bound to one workspace. */
 export interface Session {
   /** ours */
@@ -753,6 +769,8 @@ export interface Session {
   readonly uncertain: Count;
   /** absent when it can be written to */
   readonly readOnly?: ReadOnly;
+  /** background commands of an open session; absent when none */
+  readonly jobs?: readonly Job[];
 }
 
 /** One message of the conversation; a tool's reply lives in its Call. */

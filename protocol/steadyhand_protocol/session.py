@@ -25,6 +25,18 @@ RewindWhat: TypeAlias = Literal["files", "conversation", "both"]
 
 
 @attrs.frozen(kw_only=True)
+class Job:
+    """A background command whose end is not recorded; no effect of its own, never uncertain."""
+
+    job_id: Id  # ours; `/jobs stop` takes it
+    attempt_id: Id  # of the call that started it: the mark its processes carry
+    call_id: Id  # that call
+    title: str  # tool and the program's name
+    state: Literal["runs", "left", "untold"]  # "left" outlived a crash; "untold": whether it runs cannot be told
+    pid: Count  # of its shell
+
+
+@attrs.frozen(kw_only=True)
 class Session:
     """One conversation bound to one workspace."""
 
@@ -42,6 +54,7 @@ class Session:
     parked: bool  # the turn's only open work is a question to the user
     uncertain: Count  # attempts that need a decision
     read_only: ReadOnly | None = None  # absent when it can be written to
+    jobs: tuple[Job, ...] | None = None  # background commands of an open session; absent when none
 
 
 @attrs.frozen(kw_only=True)

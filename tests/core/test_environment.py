@@ -128,13 +128,34 @@ def test_an_empty_credential_is_kept() -> None:
     assert child_environment({"API_KEY": ""}, {}, {}).values == {"API_KEY": ""}
 
 
-def test_agents_are_given_when_allowed() -> None:
-    """An agent's socket goes unless the user allows agents; keys are not agents (row E1)."""
+def test_an_agent_is_given_when_it_is_named() -> None:
+    """An agent's socket goes unless the user names it; `${env:NAME}` is its value of today (row E1)."""
     given = dict.fromkeys(agent_names, "/run/agent") | {"API_KEY": "x"}
     assert child_environment(given, {}, {}).removed == tuple(sorted(given))
-    allowed = child_environment(given, {}, {}, allow_agents=True)
-    assert set(allowed.values) == agent_names
-    assert allowed.removed == ("API_KEY",)
+    allowed = child_environment(given, {"SSH_AUTH_SOCK": "${env:SSH_AUTH_SOCK}"}, {})
+    assert allowed.values == {"SSH_AUTH_SOCK": "/run/agent"}
+    assert "SSH_AUTH_SOCK" not in allowed.removed
+
+
+@pytest.mark.parametrize(
+    ("value", "given"),
+    [
+        ("${env:LANG}", "C"),
+        ("${env:API_KEY}", "x"),
+        ("${env:ABSENT}", None),
+        ("${env:FLAVOUR}", None),
+        ("${env:STEADYHAND_SESSION_ID}", None),
+        ("a ${env:LANG}", "a ${env:LANG}"),
+        ("$LANG", "$LANG"),
+    ],
+)
+def test_what_a_reference_stands_for(value: str, given: str | None) -> None:
+    """A whole value alone is one; it reaches no model's key and nothing of ours, and what is absent is left out and
+    named (row E1)."""
+    of_parent = {"LANG": "C", "API_KEY": "x", "FLAVOUR": "a model's key", "STEADYHAND_SESSION_ID": "outer"}
+    made = child_environment(of_parent, {"MY": value}, {}, withheld={"FLAVOUR"})
+    assert made.values.get("MY") == given
+    assert ("MY" in made.removed) is (given is None)
 
 
 def test_what_holds_a_key_is_withheld() -> None:
@@ -164,12 +185,10 @@ names = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size
 environments = st.dictionaries(names, st.text(max_size=40), max_size=8)
 
 
-@given(given=environments, add=environments, own=environments, agents=st.booleans())
-def test_nothing_is_lost_changed_or_made_up(
-    given: dict[str, str], add: dict[str, str], own: dict[str, str], agents: bool
-) -> None:
+@given(given=environments, add=environments, own=environments)
+def test_nothing_is_lost_changed_or_made_up(given: dict[str, str], add: dict[str, str], own: dict[str, str]) -> None:
     """Each name is either given, with the last value said for it, or named as removed; never both (row E1)."""
-    made = child_environment(given, add, own, allow_agents=agents)
+    made = child_environment(given, add, own)
     assert set(made.values) | set(made.removed) == set(given) | set(add) | set(own)
     assert set(made.values).isdisjoint(made.removed)
     assert list(made.removed) == sorted(made.removed)

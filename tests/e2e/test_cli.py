@@ -430,7 +430,7 @@ def test_end_survivors(shell: Shell) -> None:
 
 def test_the_names_of_deeds_are_those_of_the_commands() -> None:
     """wire.md: what the command line can decide is what the commands can."""
-    deeds = {deed.replace("end-survivors", "endSurvivors") for deed in flags._DEEDS}
+    deeds = {deed.replace("end-survivors", "endSurvivors") for deed in flags._RECOVERY}
     assert {f"steadyhand.recovery.{deed}" for deed in deeds} <= set(methods.COMMANDS_BY_NAME)
 
 

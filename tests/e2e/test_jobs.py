@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,11 @@ class Desk:
         record = self.jobs(session_id)[-1]
         self.marks.append(record["attemptId"])
         return record
+
+    def typed(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """One run of the program with a verb."""
+        program = [sys.executable, "-m", "steadyhand", *words, "--state-dir", str(self.place.state)]
+        return subprocess.run(program, capture_output=True, text=True, timeout=exit_s_max, check=False)
 
     def jobs(self, session_id: str) -> list[Json]:
         return [record for record in whole_records(self.place.journal(session_id)) if record["kind"] == "job"]
@@ -123,6 +130,29 @@ def test_a_job_that_outlives_a_killed_server_is_reported(desk: Desk) -> None:
     client = desk.start()
     client.own("session/open", sessionId=session_id)
     assert [told for told in client.notifications("window/showMessage") if "background" in told["message"]] == []
+
+
+def test_it_is_listed_and_stopped_on_a_command_line(desk: Desk) -> None:
+    """E5: without editor and model, with its mark; while somebody owns the session it is stopped there."""
+    client = desk.start()
+    session_id = client.own("session/create")["sessionId"]
+    job = desk.job(client, session_id, "sleep 300")
+    (shown,) = client.own("session/open", sessionId=session_id)["session"]["jobs"]
+    assert (shown["jobId"], shown["attemptId"], shown["state"]) == (job["jobId"], job["attemptId"], "runs")
+    assert desk.typed("jobs", "stop", job["jobId"]).returncode == 1
+    os.kill(client.process.pid, signal.SIGKILL)
+    client.wait_exit(exit_s_max)
+
+    (listed,) = json.loads(desk.typed("jobs", "--json").stdout)["jobs"]
+    assert (listed["jobId"], listed["attemptId"], listed["state"]) == (job["jobId"], job["attemptId"], "left")
+    assert job["pid"] in [one["pid"] for one in listed["processes"]]
+    assert job["attemptId"] in desk.typed("jobs").stdout
+    assert desk.alive(job)
+    stopped = desk.typed("jobs", "stop", job["jobId"][:8])
+    assert (stopped.returncode, stopped.stdout) == (0, "run_command: sleep: stopped.\n")
+    assert not desk.alive(job)
+    assert desk.jobs(session_id)[-1]["reason"] == "stopped"
+    assert desk.typed("jobs").stdout == "No background command runs.\n"
 
 
 def test_a_job_that_a_killed_server_left_may_have_ended(desk: Desk) -> None:

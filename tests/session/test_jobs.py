@@ -13,7 +13,8 @@ from steadyhand.adapters import process_list
 from steadyhand.adapters.children import SystemProcesses
 from steadyhand.adapters.disk import system_disk
 from steadyhand.core.ledger import fold
-from steadyhand.core.record import Damage, Job, Result, Stamped
+from steadyhand.core.record import Damage, Job, Notice, Result, Stamped
+from steadyhand.core.show import last_text
 from steadyhand.ports import Disk, Finished, Survivor
 from steadyhand.session import jobs
 from steadyhand.session.owner import Owner
@@ -69,6 +70,13 @@ async def asked(stage: Stage, owner: Owner, tool: str, job_id: str, **more: obje
     stage.model.answers.insert(0, asks(call(tool, jobId=job_id, **more)))
     await stage.say(owner)
     return replies(owner)[-1]
+
+
+async def typed(stage: Stage, owner: Owner, line: str) -> str:
+    """The answer to a slash command."""
+    turn_id = (await stage.send(owner, line)).turn_id
+    await stage.ended(owner, turn_id)
+    return last_text(owner.ledger, turn_id)
 
 
 def events(owner: Owner) -> list[tuple[str, str | None]]:
@@ -342,6 +350,57 @@ async def test_what_a_crash_left_is_listed_and_can_be_stopped(tmp_path: Path) ->
         assert "it was stopped on request" in await asked(stage, owner, "stop_command", job_id)
         assert processes.ended == [mine]
         assert events(owner)[-1] == ("ended", "stopped")
+
+
+async def test_a_person_lists_and_stops_what_a_crash_left(tmp_path: Path) -> None:
+    """E5: without the model, by `/jobs`: listed with its mark, ended by mark with pid and start time and nothing else,
+    recorded, and told to the model by a notice; the session shows it until then."""
+    state, session_id, job_id, mark = await crashed(tmp_path)
+    processes = FakeProcesses()
+    mine, other = Survivor(4001, "s1", "serve"), Survivor(4002, "s2", "serve --other")
+    processes.survivors_of = {mark: [mine], "f" * 32: [other]}
+    async with staged(tmp_path, processes=processes, state=state, life=2) as stage:
+        owner = await stage.opened(session_id)
+        (shown,) = owner.view().jobs or ()
+        assert (shown.job_id, shown.attempt_id, shown.state) == (job_id, mark, "left")
+        listed = await typed(stage, owner, "/jobs")
+        assert (
+            listed == f"1. {job_id[:8]} run_command: serve: outlived a crash and runs, process 4001 serve, mark {mark}"
+        )
+        assert "Give at least 4" in await typed(stage, owner, "/jobs stop ab")
+        assert "No background command begins" in await typed(stage, owner, "/jobs stop ffff")
+        assert "Say /jobs" in await typed(stage, owner, "/jobs end")
+        assert await typed(stage, owner, f"/jobs stop {job_id[:8]}") == "run_command: serve: stopped."
+        assert processes.ended == [mine]
+        assert events(owner)[-1] == ("ended", "stopped")
+        assert any(isinstance(one, Notice) and "had the background command" in one.text for one in on_disk(owner))
+        assert owner.view().jobs is None
+        assert await typed(stage, owner, "/jobs") == "No background command runs."
+
+
+async def test_a_person_stops_one_that_runs(tmp_path: Path) -> None:
+    """E5: beside a turn too; what it wrote is left for the model's next look."""
+    async with staged(tmp_path, processes=hanging(b"up\n")) as stage:
+        owner, job_id = await begun(stage)
+        assert [(job.job_id, job.state) for job in owner.view().jobs or ()] == [(job_id, "runs")]
+        assert "runs, process" in await typed(stage, owner, "/jobs")
+        assert await typed(stage, owner, f"/jobs stop {job_id}") == "run_command: serve: stopped."
+        assert owner.view().jobs is None
+        assert (await asked(stage, owner, "command_output", job_id)).startswith("up")
+
+
+async def test_what_will_not_end_is_said_to_the_person(tmp_path: Path) -> None:
+    """E5: it stays listed, and nothing is recorded."""
+    state, session_id, job_id, mark = await crashed(tmp_path)
+    processes = FakeProcesses()
+    processes.survivors_of, processes.immortal = {mark: [Survivor(4001, "s1", "serve")]}, {4001}
+    async with staged(tmp_path, processes=processes, state=state, life=2) as stage:
+        owner = await stage.opened(session_id)
+        assert "it did not end: 4001 serve" in await typed(stage, owner, f"/jobs stop {job_id}")
+        processes.untold = True
+        assert "cannot be told here" in await typed(stage, owner, f"/jobs stop {job_id}")
+        assert "whether it runs cannot be told" in await typed(stage, owner, "/jobs")
+        assert events(owner) == [("started", None)]
 
 
 async def test_what_will_not_end_is_said(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Protocol, cast
 import attrs
 
 from steadyhand.core.environment import attempt_mark_name
+from steadyhand.core.redaction import redacted_command
 from steadyhand.ports import Survivor
 
 command_chars_max = 200
@@ -99,12 +100,13 @@ def carries(pid: int, mark: str) -> bool:
 
 
 def command_of(pid: int) -> str:
-    """What the process runs, on one line, at most `command_chars_max` characters; empty if it is gone."""
+    """What the process runs, on one line, without what looks like a credential (row E2), at most `command_chars_max`
+    characters; empty if it is gone."""
     line = _read(f"{proc}/{pid}/cmdline", command_line_bytes_max).rstrip(b"\0").replace(b"\0", b" ")
     text = (line or _read(f"{proc}/{pid}/comm", command_line_bytes_max)).decode(errors="replace")
     # Control characters could move the cursor of whoever reads the name.
     clean = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(clean.split())[:command_chars_max]
+    return redacted_command(clean)[:command_chars_max]
 
 
 def family(processes: Iterable[Seen], leader: int, mark: str | None) -> list[Seen]:
@@ -211,7 +213,7 @@ def _survivor(process: _PsutilProcess, mark: str) -> Survivor | None:
     started = _psutil_started(process)
     try:
         marked = process.environ().get(attempt_mark_name) == mark and process.status() != "zombie"
-        command = " ".join(" ".join(process.cmdline()).split())[:command_chars_max]
+        command = redacted_command(" ".join(process.cmdline()))[:command_chars_max]
     except Exception:  # as above; none of these is known to carry the mark
         return None
     return Survivor(process.pid, started, command) if marked and started is not None else None

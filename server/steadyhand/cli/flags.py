@@ -1,6 +1,6 @@
 """What a command line asks for. Bad flags end the program with 2 and a usage on stderr, as argparse has it.
 
-    steadyhand sessions | show ID | export ID | doctor | ask TEXT
+    steadyhand sessions | show ID | export ID | doctor | ask TEXT | jobs [list | stop ID]
     steadyhand recovery list | inspect ID | confirm ID | reject ID | waive ID | restore ID | retry ID | end-survivors ID
 
 Each takes `--json` and `--state-dir DIR`. An ID is an id or a unique beginning of it, of 4 digits or more.
@@ -16,13 +16,13 @@ import attrs
 
 from steadyhand.core.record import Mode
 
-Verb = Literal["sessions", "show", "export", "recovery", "ask", "doctor"]
-Deed = Literal["list", "inspect", "confirm", "reject", "waive", "restore", "retry", "end-survivors"]
+Verb = Literal["sessions", "show", "export", "recovery", "jobs", "ask", "doctor"]
+Deed = Literal["list", "inspect", "confirm", "reject", "waive", "restore", "retry", "end-survivors", "stop"]
 VERBS: tuple[str, ...] = get_args(Verb)
 tail_default = 200
 
 _CODES = "Exit codes: 0 done; 1 refused or failed, with a sentence on stderr; 2 bad flags; 128 + n for signal n."
-_DEEDS: dict[Deed, str] = {
+_RECOVERY: dict[Deed, str] = {
     "list": "what is uncertain, in every session; also without a word",
     "inspect": "look at the world for one effect",
     "confirm": "settle it as that look finds it",
@@ -32,11 +32,15 @@ _DEEDS: dict[Deed, str] = {
     "retry": "try it again, where STEADYHAND_RECOVERY_RETRY=1 allows it",
     "end-survivors": "end what a command left running",
 }
+_JOBS: dict[Deed, str] = {
+    "list": "what has no end yet, in every session; also without a word",
+    "stop": "end one and what it started",
+}
 
 
 @attrs.frozen
 class Flags:
-    """`id`: of a session, or of an attempt for `recovery`; None where the verb needs none."""
+    """`id`: of a session, of an attempt for `recovery`, of a job for `jobs`; None where the verb needs none."""
 
     verb: Verb
     json: bool = False
@@ -80,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("id", metavar="ID")
     export.add_argument("--format", dest="form", choices=("markdown", "json"))
     _add_recovery(verb("recovery", "uncertain effects: list, look, decide"), shared)
+    _add_jobs(verb("jobs", "background commands: list, stop"), shared)
     ask = verb("ask", "a prompt, carried out here and now")
     ask.add_argument("text", metavar="TEXT")
     ask.add_argument("--session", metavar="ID", help="go on with it; else a new one is made")
@@ -91,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_recovery(parser: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
     deeds = parser.add_subparsers(dest="deed")
-    for name, does in _DEEDS.items():
+    for name, does in _RECOVERY.items():
         deed = deeds.add_parser(name, parents=[shared], help=does, description=f"{does}.")
         if name == "list":
             deed.add_argument("--session", metavar="ID")
@@ -99,6 +104,14 @@ def _add_recovery(parser: argparse.ArgumentParser, shared: argparse.ArgumentPars
         deed.add_argument("id", metavar="ID", help="of the attempt, or a unique beginning of 4 digits or more")
         if name != "inspect":
             deed.add_argument("--yes", action="store_true", help="act on what is found, without a question")
+
+
+def _add_jobs(parser: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
+    deeds = parser.add_subparsers(dest="deed")
+    for name, does in _JOBS.items():
+        deed = deeds.add_parser(name, parents=[shared], help=does, description=f"{does}.")
+        if name == "stop":
+            deed.add_argument("id", metavar="ID", help="of the job, or a unique beginning of 4 digits or more")
 
 
 def _count(text: str) -> int:

@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from steadyhand import __version__
 from steadyhand.cli import verbs
 from steadyhand.cli.flags import Flags, Verb, read
+from steadyhand.cli.jobs import jobs
 from steadyhand.cli.recovery import recovery
 from steadyhand.cli.terminal import Terminal
 from steadyhand.core.refusal import Refused
@@ -34,6 +35,7 @@ _VERBS: Mapping[Verb, Callable[[House, Flags, Terminal], Awaitable[int]]] = {
     "show": verbs.show,
     "export": verbs.export,
     "recovery": recovery,
+    "jobs": jobs,
     "ask": verbs.ask,
     "doctor": verbs.doctor,
 }

@@ -4,8 +4,9 @@ Three parts, each over the one before: what this process was given, less what lo
 the user adds, unfiltered, for the user named it; our own variables. A variable is removed for its name (a
 word of it is a credential's word), for its value (a URL with user info, a known form of key, a private key),
 or because it is known to hold a model's key, whatever it looks like. Agents that hand out credentials (ssh,
-gpg, git's askpass) are removed unless allowed. The rules err towards removing; whoever misses a variable
-finds its name, never its value, in `removed`, and can add it.
+gpg, git's askpass) are removed too. The rules err towards removing; whoever misses a variable finds its name,
+never its value, in `removed`, and can add it: `${env:NAME}` stands for the value this process was given, so
+that an agent, whose socket has another path each day, is allowed by naming it once.
 
 A number of tokens is no token, a path of a display's authority is none, an author is none.
 """
@@ -99,6 +100,7 @@ plain_names = frozenset(
 
 _words = re.compile(r"[^A-Z0-9]+")
 _count = re.compile(r"[0-9]{1,9}")
+_given_value = re.compile(r"\$\{env:([^}]+)\}")
 
 # Quantifiers are bounded where a search could otherwise start over at every character.
 credential_values = re.compile(
@@ -139,18 +141,15 @@ def child_environment(
     add: Mapping[str, str],
     own: Mapping[str, str],
     withheld: Collection[str] = (),
-    allow_agents: bool = False,
 ) -> ChildEnvironment:
     """Build the environment of one child. `own` is added last and as it is.
 
-    `withheld`: names of given variables that hold a key, whatever they look like."""
-    kept = {
-        name: text
-        for name, text in given.items()
-        if name not in withheld and not _held_from_child(name, text, allow_agents)
-    }
+    `withheld`: names of given variables that hold a key, whatever they look like; `${env:NAME}` does not reach them."""
+    kept = {name: text for name, text in given.items() if name not in withheld and not _held_from_child(name, text)}
+    reachable = {name: text for name, text in given.items() if name not in withheld and not _is_own(name)}
     # A user's variable may not pass for one of ours: a false mark would make a stranger's process ours to end.
-    added = {name: value for name, value in add.items() if not _is_own(name)}
+    meant = {name: _meant(value, reachable) for name, value in add.items() if not _is_own(name)}
+    added = {name: value for name, value in meant.items() if value is not None}
     values = {**kept, **added, **own}
     return ChildEnvironment(values, tuple(sorted({*given, *add} - set(values))))
 
@@ -160,12 +159,14 @@ def looks_like_credential(name: str, value: str) -> bool:
     return bool(value) and (_is_credential_name(name.upper(), value) or _is_credential_value(value))
 
 
-def _held_from_child(name: str, value: str, allow_agents: bool) -> bool:
-    if _is_own(name):
-        return True
-    if _is_agent(name.upper()):
-        return not allow_agents
-    return looks_like_credential(name, value)
+def _meant(value: str, given: Mapping[str, str]) -> str | None:
+    """A value as the user wrote it; None: it stands for a variable that is not given."""
+    named = _given_value.fullmatch(value)
+    return value if named is None else given.get(named[1])
+
+
+def _held_from_child(name: str, value: str) -> bool:
+    return _is_own(name) or _is_agent(name.upper()) or looks_like_credential(name, value)
 
 
 def _is_own(name: str) -> bool:

@@ -31,6 +31,21 @@ class ReadOnly:
     owner: Owner | None = None
 
 
+JobState = Literal["runs", "left", "untold"]
+
+
+@attrs.frozen
+class JobView:
+    """A background command whose end stands nowhere. `attempt_id` is the mark of its processes."""
+
+    job_id: str
+    attempt_id: str
+    call_id: str
+    title: str
+    state: JobState
+    pid: int
+
+
 @attrs.frozen
 class SessionView:
     session_id: str
@@ -47,6 +62,7 @@ class SessionView:
     epoch: str | None = None
     workspace: str | None = None
     read_only: ReadOnly | None = None
+    jobs: tuple[JobView, ...] | None = None
 
 
 @attrs.frozen

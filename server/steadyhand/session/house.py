@@ -23,7 +23,7 @@ from steadyhand.journal.log import JournalBroken, load
 from steadyhand.ports import Folder, OfferedModel
 from steadyhand.session import shelf
 from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, take
-from steadyhand.session.jobs import end_jobs, look_for_left
+from steadyhand.session.jobs import end_jobs, left_sentences, look_for_left
 from steadyhand.session.model_recovery import ModelRecovery
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
@@ -181,7 +181,7 @@ class House:
                 owner = await self._open(session_id, owner)
                 owner.kept_open = kept_open
                 if kept_open:  # else whoever looks at many tells of all in one
-                    for left in owner.left_jobs:
+                    for left in left_sentences(owner):
                         owner.say("warning", left)
             owner.kept_open = owner.kept_open or kept_open
             return owner

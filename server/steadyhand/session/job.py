@@ -1,12 +1,13 @@
-"""One background command of this process: what runs, what it wrote, how it ended. It ends with its session."""
+"""One background command: of this process, with what it wrote and how it ended; or left by a crash, as it was found."""
 
 from __future__ import annotations
 
 import anyio
 import attrs
 
+from steadyhand.core import record
 from steadyhand.core.record import JobEnd
-from steadyhand.ports import Finished, Job
+from steadyhand.ports import Finished, Job, Survivor
 from steadyhand.tools.job_output import JobOutput
 
 
@@ -23,3 +24,11 @@ class RunningJob:
     over: anyio.Event = attrs.field(factory=anyio.Event)
     finished: Finished | None = None
     ending: JobEnd | None = None  # why we end it; None: nobody does
+
+
+@attrs.frozen
+class LeftJob:
+    """`alive`: the processes that carry its mark; None: it cannot be told here."""
+
+    job: record.Job
+    alive: tuple[Survivor, ...] | None

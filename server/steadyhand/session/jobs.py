@@ -16,7 +16,7 @@ import attrs
 
 from steadyhand.core.record import Job, JobEnd
 from steadyhand.ports import Processes, Survivor
-from steadyhand.session.job import RunningJob
+from steadyhand.session.job import LeftJob, RunningJob
 from steadyhand.session.owner import Owner
 from steadyhand.tools.job_output import JobOutput
 from steadyhand.tools.tool import JobLook, StartedJob
@@ -52,25 +52,38 @@ class CallJobs:
         world.spawn(partial(_follow, owner, running), f"job {job_id}")
         with anyio.CancelScope(shield=True):
             await owner.append_or_show([_record(running, "started")])
+        owner.tell_changes()
         _forget(owner)
         return StartedJob(job_id, started.pid)
 
     async def look(self, job_id: str, wait_s: float) -> JobLook | None:
         running = self.owner.jobs.get(job_id)
         if running is None:
-            return await _look_at_earlier(self.owner, job_id)
+            return await look_at_earlier(self.owner, job_id)
         with anyio.move_on_after(wait_s):
             await running.over.wait()
-        return _seen(running)
+        return attrs.evolve(_stands(running), news=running.output.news())
 
     async def stop(self, job_id: str) -> JobLook | None:
-        running, earlier = self.owner.jobs.get(job_id), None
+        look = await stop_job(self.owner, job_id)
+        running = self.owner.jobs.get(job_id)
+        return look if look is None or running is None else attrs.evolve(look, news=running.output.news())
+
+
+async def stop_job(owner: Owner, job_id: str) -> JobLook | None:
+    """End it and what it started, whoever started it, and record that; None: there is no such job. Not cancelled
+    half-way. What it wrote is left for the next look."""
+    running = owner.jobs.get(job_id)
+    if running is not None:
         with anyio.CancelScope(shield=True):
-            if running is not None:
-                await _end(running, "stopped")
-            else:
-                earlier = await _stop_earlier(self.owner, job_id)
-        return earlier if running is None else _seen(running)
+            await _end(running, "stopped")
+        return _stands(running)
+    with anyio.CancelScope(shield=True):
+        look = await _stop_earlier(owner, job_id)
+    if look is not None and look.state == "ended":
+        owner.left_jobs.pop(job_id, None)
+        owner.tell_changes()
+    return look
 
 
 async def end_jobs(owner: Owner) -> None:
@@ -81,21 +94,22 @@ async def end_jobs(owner: Owner) -> None:
 
 
 async def look_for_left(owner: Owner) -> None:
-    """After an opening: what of earlier jobs still runs is noted in `owner.left_jobs`, a sentence each; what is gone is
-    recorded as ended, once. `owner` holds the journal."""
-    sentences: list[str] = []
+    """After an opening: what of earlier jobs still runs is noted in `owner.left_jobs`; what is gone is recorded as
+    ended, once. `owner` holds the journal."""
     gone: list[Job] = []
     for job in owner.ledger.open_jobs():
         alive = await owner.world.in_thread(owner.world.processes.survivors, job.attempt_id)
-        if alive is None:
-            sentences.append(f"Whether the background command “{job.title}” still runs cannot be told here.")
-        elif alive:
-            sentences.append(_left(owner, job, alive))
+        if alive is None or alive:
+            owner.left_jobs[job.job_id] = LeftJob(job, None if alive is None else tuple(alive))
         else:
             gone.append(attrs.evolve(job, event="ended", reason="gone"))
-    owner.left_jobs = tuple(sentences)
     if gone:
         await owner.append_or_show(gone)
+
+
+def left_sentences(owner: Owner) -> tuple[str, ...]:
+    """What is said at an opening of the jobs that a crash left, one sentence each."""
+    return tuple(_left(owner, left.job, left.alive) for left in owner.left_jobs.values())
 
 
 async def _follow(owner: Owner, running: RunningJob) -> None:
@@ -112,6 +126,7 @@ async def _follow(owner: Owner, running: RunningJob) -> None:
                 ended = attrs.evolve(ended, output=kept.digest)
             await owner.append_or_show([ended])
             running.over.set()
+            owner.tell_changes()
             await owner.keep_summary()
 
 
@@ -143,13 +158,13 @@ def _record(running: RunningJob, event: str) -> Job:
     return attrs.evolve(job, event="ended", exit_code=code, reason=running.ending)
 
 
-def _seen(running: RunningJob) -> JobLook:
+def _stands(running: RunningJob) -> JobLook:
     if not running.over.is_set():
-        return JobLook(running.title, "runs", running.output.news())
-    return JobLook(running.title, "ended", running.output.news(), running.finished, reason=running.ending)
+        return JobLook(running.title, "runs")
+    return JobLook(running.title, "ended", None, running.finished, reason=running.ending)
 
 
-async def _look_at_earlier(owner: Owner, job_id: str) -> JobLook | None:
+async def look_at_earlier(owner: Owner, job_id: str) -> JobLook | None:
     """A job that this process did not start, or has forgotten."""
     job = owner.ledger.jobs.get(job_id)
     if job is None:
@@ -163,7 +178,7 @@ async def _stop_earlier(owner: Owner, job_id: str) -> JobLook | None:
     """End what carries its mark, each by its pid and start time."""
     job = owner.ledger.jobs.get(job_id)
     if job is None or job.event == "ended":
-        return await _look_at_earlier(owner, job_id)
+        return await look_at_earlier(owner, job_id)
     processes = owner.world.processes
     alive = await owner.world.in_thread(processes.survivors, job.attempt_id)
     if alive:
@@ -196,10 +211,12 @@ def _earlier(job: Job, alive: Sequence[Survivor] | None) -> JobLook:
     return JobLook(job.title, "left" if alive else "over", processes=named)
 
 
-def _left(owner: Owner, job: Job, alive: Sequence[Survivor]) -> str:
+def _left(owner: Owner, job: Job, alive: Sequence[Survivor] | None) -> str:
+    if alive is None:
+        return f"Whether the background command “{job.title}” still runs cannot be told here."
     pids = ", ".join(str(one.pid) for one in alive[:left_named_max])
     more = f" and {len(alive) - left_named_max} more" if len(alive) > left_named_max else ""
     return (
         f"The background command “{job.title}” of session “{owner.name()}” outlived a crash and still runs: process"
-        f" {pids}{more}, mark {job.attempt_id}. Have job {job.job_id} stopped (stop_command), or let it run."
+        f" {pids}{more}, mark {job.attempt_id}. Say `/jobs stop {job.job_id}` in its chat to end it, or let it run."
     )

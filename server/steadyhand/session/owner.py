@@ -16,13 +16,15 @@ import attrs
 
 from steadyhand.core import show
 from steadyhand.core.ledger import Attempt, Ledger
-from steadyhand.core.record import EndReason, Inspection, Mode, ModeSet, Record
+from steadyhand.core.record import EndReason, Inspection, Job, Mode, ModeSet, Record
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import Stand, snapshot
 from steadyhand.core.told import MessageTold, QueueTold, RecoveryTold, SessionTold
 from steadyhand.core.views import (
     CallChanged,
     Event,
+    JobState,
+    JobView,
     MessageView,
     QueuedView,
     ReadOnly,
@@ -34,7 +36,7 @@ from steadyhand.core.views import (
 from steadyhand.journal.log import Journal, JournalBroken, TooLong
 from steadyhand.session.events import EventRing
 from steadyhand.session.folder import Held
-from steadyhand.session.job import RunningJob
+from steadyhand.session.job import LeftJob, RunningJob
 from steadyhand.session.opening import show as take_unkept
 from steadyhand.session.summary import summary_of, write_summary
 from steadyhand.session.world import World
@@ -108,8 +110,8 @@ class Owner:
         self.redone: set[str] = set()  # calls of restores and retries that run; their turns have ended
         self.jobs: dict[str, RunningJob] = {}
         """Background commands that this process started; they end with the session (row E5)."""
-        self.left_jobs: tuple[str, ...] = ()
-        """What was found at opening of those a crash left behind, a sentence each."""
+        self.left_jobs: dict[str, LeftJob] = {}
+        """Those a crash left behind, as they were found at opening."""
         self.resumed = False
         self.reasoning_refused: int | None = 0
         """Turns in a row refused for their reasoning; None: the person chose to go on without any."""
@@ -161,7 +163,14 @@ class Owner:
             epoch=self.epoch,
             workspace=session.workspace if session else None,
             read_only=self.read_only,
+            jobs=tuple(self._job(job) for job in ledger.open_jobs()) or None,
         )
+
+    def _job(self, job: Job) -> JobView:
+        left = self.left_jobs.get(job.job_id)
+        lives = job.job_id in self.jobs or self.live.elsewhere or (left is not None and left.alive is not None)
+        state: JobState = "untold" if not lives else "left" if left is not None else "runs"
+        return JobView(job.job_id, job.attempt_id, job.call_id, job.title, state, job.pid)
 
     @property
     def workspace(self) -> str | None:

@@ -1,7 +1,7 @@
 """Slash commands in chat text: answered by the events of a turn, without a model request.
 
-`/recovery`, `/stop` and `/help` are never queued and need no lease: they may stand beside a parked turn (row B4).
-Anything else that begins with `/` is answered in its turn with what there is.
+`/recovery`, `/jobs`, `/stop` and `/help` are never queued and need no lease: they may stand beside a parked turn (row
+B4). Anything else that begins with `/` is answered in its turn with what there is.
 
 `/recovery` reaches as far as an uncertain effect holds back: into every open session of the workspace (row B1).
 """
@@ -16,6 +16,7 @@ from steadyhand.core.record import Assistant, Ended, EndReason
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected
 from steadyhand.core.views import Action, Began, TextDelta, TurnEnded, Uncertain
+from steadyhand.session.job_list import listed_jobs, shown_jobs, stop_listed
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Wanted, refuse_beforehand, resolve
 from steadyhand.session.stopping import stop_turn
@@ -24,7 +25,8 @@ HELP = (
     "/help: this list.\n"
     "/stop: stop the running turn.\n"
     "/recovery: list uncertain effects. /recovery inspect|confirm|reject|waive|restore|retry"
-    " [ID]: look at one, then settle it, bring back what was there before, or try it again."
+    " [ID]: look at one, then settle it, bring back what was there before, or try it again.\n"
+    "/jobs: list background commands that run. /jobs stop ID: end one and what it started."
 )
 ACTIONS: tuple[Action, ...] = ("inspect", "confirm", "reject", "waive", "retry", "restore")
 DONE: dict[Action, str] = {
@@ -36,7 +38,7 @@ DONE: dict[Action, str] = {
     "restore": "restored",
 }
 id_digits_min = 4
-AT_ONCE = ("/recovery", "/stop", "/help")
+AT_ONCE = ("/recovery", "/jobs", "/stop", "/help")
 
 
 def at_once(text: str) -> bool:
@@ -73,6 +75,8 @@ async def _say(owner: Owner, word: str, text: str) -> str:
             return "The turn is stopped." if await stop_turn(owner, None) else "No turn is running."
         case "/recovery":
             return await _recovery(owner, text.split()[1:])
+        case "/jobs":
+            return await _jobs(owner, text.split()[1:])
         case _:
             return f"There is no command {word}.\n{HELP}"
 
@@ -98,6 +102,25 @@ async def _recovery(owner: Owner, words: list[str]) -> str:
     except Refused as refused:
         return _refusal(refused)
     return f"{attempt.title}: {outcome_told(of, attempt, action)}"
+
+
+async def _jobs(owner: Owner, words: list[str]) -> str:
+    """`/jobs [stop ID]`."""
+    listed = await listed_jobs(owner)
+    if not words:
+        return shown_jobs(listed)
+    if words[0] != "stop" or len(words) != 2:
+        return "Say /jobs, or /jobs stop and an ID."
+    if len(words[1]) < id_digits_min:
+        return f"Give at least {id_digits_min} digits of the ID."
+    found = [job.job_id for job in listed if job.job_id.startswith(words[1].lower())]
+    if len(found) != 1:
+        many = "No" if not found else "More than one"
+        return f"{many} background command begins with that ID.\n{shown_jobs(listed)}"
+    try:
+        return (await stop_listed(owner, found[0])).text
+    except Refused as refused:
+        return _refusal(refused)
 
 
 def outcome_told(owner: Owner, attempt: Attempt, action: Action) -> str:
