@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from tests.support.disks import MatchingFault, carries
 from tests.support.dying import SESSION, died_in, on, retrying
 from tests.support.scripted import GatedDisk, ScriptedModel
 from tests.support.systems import linux_only
-from tests.support.turns import Place, Rig, ScriptedEditor, rig
+from tests.support.turns import Place, Rig, ScriptedEditor, forked, rig
 
 pytestmark = [pytest.mark.anyio, linux_only]
 
@@ -748,6 +749,32 @@ async def test_a_retry_that_dies_can_be_tried_again(absent: Place) -> None:
         assert new.result.outcome == "failed"
     keys = {stamped.record.key for stamped in on_disk(absent, Intent) if isinstance(stamped.record, Intent)}
     assert keys == {attempt.key}
+    assert absent.files() == {"a.txt": OLD}
+
+
+async def test_a_retry_killed_while_its_permission_is_asked_is_told(absent: Place) -> None:
+    """C5, C6, F2: the old attempt is superseded and the new one did not run; model and user are told so, once."""
+
+    async def life() -> None:
+        def die(_: PermissionQuestion) -> Answer:
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError
+
+        async with retrying(absent, life=3, editor=ScriptedEditor(permission=die)) as house:
+            owner, attempt = await opened(house)
+            await owner.set_mode("ask")
+            await redo(owner, attempt, "retry")
+
+    assert forked(life).signal == signal.SIGKILL
+    for number in (4, 5):
+        async with retrying(absent, life=number) as house:
+            await house.open(SESSION)
+            owner = house.house.owners[SESSION]
+            told = [text for text in notices(owner) if "tried again" in text]
+            assert len(told) == 1
+            assert "interrupted_before_execution" in told[0]
+            assert "did not run" in told[0]
+    assert [settled for _, settled in settlements(absent)] == ["checked_absent", "superseded"]
     assert absent.files() == {"a.txt": OLD}
 
 

@@ -185,7 +185,10 @@ def undone_notice(title: str) -> str:
     return f"The user undid “{title}”: the content that stood there before it is back."
 
 
-def retried_notice(title: str, outcome: str, reply: str) -> str:
+def retried_notice(call: Call, outcome: Outcome) -> str:
+    """How the new attempt that the user asked for ended."""
+    reply = call.reply.text if call.reply is not None else supplied_reply(call)
+    title = call.attempt.title if call.attempt is not None else call.tool
     return f"The user had “{title}” tried again. Its new attempt: {outcome}. {reply[:retried_reply_chars_max]}"
 
 

@@ -19,7 +19,7 @@ from steadyhand.core.ledger import Attempt, Call, Ledger, fold
 from steadyhand.core.record import Author, Epoch, Notice, Outcome, Record, Result, Settled, Settlement, Stamped
 from steadyhand.core.recovery import Reached, classify, settle
 from steadyhand.core.views import ReadOnly
-from steadyhand.core.words import settlement_notice, verdict_notice
+from steadyhand.core.words import retried_notice, settlement_notice, verdict_notice
 from steadyhand.journal.format import Loaded
 from steadyhand.journal.log import Journal, JournalBroken, load
 from steadyhand.ports import Ids
@@ -168,6 +168,7 @@ class _Performer:
             for attempt in self.ledger.attempts.values()
             if attempt.settlement is not None and not attempt.told
         ]
+        records += untold_retries(self.world.ids, self.ledger)
         restores = [attempt for attempt in self.ledger.uncertain() if attempt.restore_of is not None]
         if restores:
             self._append_some(journal, [*records, *self._proofs(restores)])
@@ -215,6 +216,17 @@ def settlement(ids: Ids, attempt: Attempt, settled: Settled, seen: Looked) -> li
     return [
         Settlement(attempt.attempt_id, attempt.call_id, settled, "recovery", check=seen.check),
         _told(ids, attempt, settled),
+    ]
+
+
+def untold_retries(ids: Ids, ledger: Ledger) -> list[Record]:
+    """How retries ended whose process died before it told: no answer of the model proposed them, so no reply does."""
+    told = {said.record.attempt_id for said in ledger.said if isinstance(said.record, Notice)}
+    return [
+        Notice(ids.new(), retried_notice(call, attempt.result.outcome), attempt.turn_id, attempt.attempt_id)
+        for attempt in ledger.attempts.values()
+        if attempt.retry_of is not None and attempt.result is not None and attempt.attempt_id not in told
+        for call in (ledger.calls[attempt.call_id],)
     ]
 
 

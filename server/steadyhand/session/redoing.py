@@ -183,9 +183,8 @@ async def _carry_on(owner: Owner, attempt: Attempt, admitted: Admitted) -> None:
     finally:
         with anyio.CancelScope(shield=True):
             await close_unrun(owner, admitted.call, "cancelled")
-            reply = admitted.call.reply
-            outcome, said = (reply.outcome, reply.text) if reply is not None else ("unknown", "")
-            text = retried_notice(attempt.title, outcome, said)
+            call = admitted.call
+            text = retried_notice(call, call.reply.outcome if call.reply is not None else "unknown")
             told = Notice(owner.world.ids.new(), text, attempt.turn_id, admitted.attempt_id)
             await owner.append_or_show([told], barrier=True)
 
