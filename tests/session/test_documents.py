@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from steadyhand.edge.client import PositionEncoding
+from steadyhand.core.text_positions import PositionEncoding
 from steadyhand.edge.documents import Document, Documents, Unopened, apply
 from steadyhand.edge.positions import line_end, offset_at, position_at
 from steadyhand.session.uris import path_of, uri_of

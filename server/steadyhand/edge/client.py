@@ -7,14 +7,12 @@ whatever else stands there. Folders come from `workspaceFolders`, else from `roo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 import attrs
 from lsprotocol import types
 
+from steadyhand.core.text_positions import PositionEncoding
 from steadyhand.session.uris import path_of, uri_of
-
-PositionEncoding = Literal["utf-8", "utf-16", "utf-32"]
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import attrs
 from lsprotocol import types
 
-from steadyhand.edge.client import PositionEncoding
+from steadyhand.core.text_positions import PositionEncoding
 from steadyhand.edge.positions import offset_at
 from steadyhand.session.uris import clean, path_of
 
