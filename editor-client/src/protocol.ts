@@ -436,6 +436,8 @@ export interface Queued {
   readonly at: Time;
   /** true after a restart, until it is resumed */
   readonly paused: boolean;
+  /** true: a quick question; absent otherwise */
+  readonly aside?: true;
 }
 
 /** Change or remove a prompt that waits. */

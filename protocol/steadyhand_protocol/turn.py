@@ -302,6 +302,7 @@ class Queued:
     attachments: Attachments | None = None  # absent when none
     at: Time  # when it was accepted
     paused: bool  # true after a restart, until it is resumed
+    aside: Literal[True] | None = None  # true: a quick question; absent otherwise
 
 
 @attrs.frozen(kw_only=True)

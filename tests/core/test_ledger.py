@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadyhand.core.ledger import Ledger, fold
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import (
     Damage,
     Ended,
@@ -324,7 +325,7 @@ def test_the_queue_keeps_its_order() -> None:
     begins = prompt("turn")
     ledger = folded([*begun(), Queue(begins.client_message_id, begins.turn_id, "x"), begins])
     assert not ledger.queue
-    assert ledger.prompts[begins.client_message_id] == (begins.turn_id, "x"), "as it was sent, for a resend"
+    assert ledger.prompts[begins.client_message_id] == (begins.turn_id, Prompt("x")), "as it was sent, for a resend"
 
 
 def test_a_turn_ends_once() -> None:

@@ -88,7 +88,7 @@ def _message(profile: Profile, message: OutMessage) -> Value:
         return {"role": "tool", "tool_call_id": message.call_id, "content": text}
     if isinstance(message, AssistantMessage):
         return _assistant(profile, message)
-    return {"role": "user", "content": message.text}
+    return {"role": "user", "content": message.whole}
 
 
 def _assistant(profile: Profile, message: AssistantMessage) -> dict[str, Value]:

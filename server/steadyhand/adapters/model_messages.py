@@ -91,7 +91,7 @@ def _blocks(model: str, message: OutMessage) -> list[Value]:
         text = message.text if message.text.strip() else EMPTY_REPLY
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": text}]
     if not isinstance(message, AssistantMessage):
-        return [{"type": "text", "text": message.text}] if message.text.strip() else []
+        return [{"type": "text", "text": message.whole}] if message.text.strip() else []
     calls: list[Value] = [
         {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": Raw(call.arguments)}
         for call in message.calls

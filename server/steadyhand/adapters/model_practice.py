@@ -51,7 +51,7 @@ class PracticeModel:
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
         """The answer: text in a few parts, calls, usage, finish. Never fails."""
-        answer = _Answer(ASIDE) if not request.tools else _next_answer(request)
+        answer = _Answer(ASIDE) if not (request.tools and request.may_call) else _next_answer(request)
         parts: list[StreamPart] = [TextPart(delta) for delta in _deltas(answer.text)]
         parts += [CallProposed(call.tool, call.arguments) for call in answer.calls]
         parts.append(UsagePart(input=_words_in(request), output=_words_out(answer)))
@@ -284,7 +284,7 @@ def _words_in(request: ModelRequest) -> int:
     for tool in request.tools:
         words += len(f"{tool.name} {tool.description} {tool.parameters}".split())
     for message in request.messages:
-        words += len(message.text.split())
+        words += len((message.whole if isinstance(message, UserMessage) else message.text).split())
         if isinstance(message, AssistantMessage):
             words += sum(len(f"{call.tool} {call.arguments}".split()) for call in message.calls)
     return words

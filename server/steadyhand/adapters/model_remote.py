@@ -20,7 +20,7 @@ from steadyhand.adapters import model_chat, model_messages
 from steadyhand.adapters.http_client import HttpClient, HttpTrouble, Response
 from steadyhand.adapters.model_answer import Answer, Reader
 from steadyhand.adapters.model_trouble import Troubles
-from steadyhand.core.model import AssistantMessage, ModelRequest, ModelTrouble, OutMessage, StreamPart
+from steadyhand.core.model import AssistantMessage, ModelRequest, ModelTrouble, OutMessage, StreamPart, UserMessage
 from steadyhand.core.profiles import Profile
 
 error_bytes_max = 64 * 1024
@@ -212,7 +212,7 @@ def tokens_of(messages: Sequence[OutMessage]) -> int:
     """Tokens of messages from their bytes; rather too many."""
     texts: list[str] = []
     for message in messages:
-        texts.append(message.text)
+        texts.append(message.whole if isinstance(message, UserMessage) else message.text)
         if isinstance(message, AssistantMessage):
             texts.append(message.reasoning or "")
             texts += [text for call in message.calls for text in (call.tool, call.arguments)]

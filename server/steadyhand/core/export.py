@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 
+from steadyhand.core.fences import fenced
 from steadyhand.core.ledger import Ledger
 from steadyhand.core.plain import plain
+from steadyhand.core.prompt import attachment_name
 from steadyhand.core.show import Live, messages
 from steadyhand.core.views import CallView, MessageView, SessionView
 
@@ -35,6 +37,8 @@ def _message(message: MessageView) -> str:
     parts = [f"## {_SPEAKER[message.role]} · {message.at}"]
     if message.text:
         parts.append(message.text)
+    if message.attachments:
+        parts.append("\n".join(f"- attached: {_one_line(attachment_name(one))}" for one in message.attachments))
     parts += [_call(call) for call in message.calls or ()]
     return "\n\n".join(parts)
 
@@ -42,25 +46,10 @@ def _message(message: MessageView) -> str:
 def _call(call: CallView) -> str:
     reason = f" ({call.reason})" if call.reason else ""
     settled = f", settled: {call.settled}" if call.settled else ""
-    parts = [f"### {_one_line(call.title)}: {call.state}{reason}{settled}", _fenced(call.arguments, "json")]
+    parts = [f"### {_one_line(call.title)}: {call.state}{reason}{settled}", fenced(call.arguments, "json")]
     if call.reply is not None:
-        parts.append(_fenced(call.reply.text, ""))
+        parts.append(fenced(call.reply.text))
     return "\n\n".join(parts)
-
-
-def _fenced(text: str, language: str) -> str:
-    """A code block whose fence is longer than any run of backticks inside."""
-    fence = "`" * max(3, _longest_run(text) + 1)
-    end = "" if text.endswith("\n") else "\n"
-    return f"{fence}{language}\n{text}{end}{fence}"
-
-
-def _longest_run(text: str) -> int:
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest
 
 
 def _one_line(text: str) -> str:

@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable
 import attrs
 
 from steadyhand.core.attempt import UNCERTAIN_OUTCOMES, AttemptRecord, Stage, advance
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import (
     Assistant,
+    Attached,
     Cancel,
     Check,
     Damage,
@@ -153,12 +155,22 @@ class Call:
 class Turn:
     turn_id: str
     client_message_id: str
-    text: str
+    prompt: Prompt
     command: bool
     at: str
     epoch: str | None
     cancelled: bool = False
     ended: Ended | None = None
+    attached: str | None = None  # what the model is told of the attachments; None: it was not asked
+
+    @property
+    def text(self) -> str:
+        return self.prompt.text
+
+    @property
+    def in_history(self) -> bool:
+        """Whether it is part of the conversation with the model: no slash command, no quick question."""
+        return not self.command and not self.prompt.aside
 
 
 @attrs.frozen
@@ -176,9 +188,13 @@ class Waiting:
 
     client_message_id: str
     turn_id: str
-    text: str
+    prompt: Prompt
     at: str
     epoch: str | None
+
+    @property
+    def text(self) -> str:
+        return self.prompt.text
 
 
 @attrs.define
@@ -198,13 +214,13 @@ class Ledger:
     calls: dict[str, Call] = attrs.field(factory=dict)
     attempts: dict[str, Attempt] = attrs.field(factory=dict)
     queue: dict[str, Waiting] = attrs.field(factory=dict)
-    prompts: dict[str, tuple[str, str]] = attrs.field(factory=dict)  # client message id → (turn id, text)
+    prompts: dict[str, tuple[str, Prompt]] = attrs.field(factory=dict)  # client message id → (turn id, as it was sent)
     grants: list[Permission] = attrs.field(factory=list)
     usage: list[Usage] = attrs.field(factory=list)
     jobs: dict[str, Job] = attrs.field(factory=dict)  # job id → its latest record
     refused: list[str] = attrs.field(factory=list)
     held_back: int = 0
-    turns_begun: int = 0  # slash commands are no turn that something waits for
+    turns_begun: int = 0  # slash commands and quick questions are no turn that something waits for
     _open_calls: dict[str, Call] = attrs.field(factory=dict)
     _proposed: set[str] = attrs.field(factory=set)
 
@@ -229,6 +245,9 @@ class Ledger:
                 self.epoch = record.epoch
             case User():
                 self._begin(record, stamped.at)
+            case Attached():
+                if (turn := self.turns.get(record.turn_id)) and turn.attached is None:
+                    turn.attached = record.text
             case Assistant():
                 self._say(record, stamped)
             case Tool():
@@ -309,13 +328,13 @@ class Ledger:
         )
 
     def _begin(self, record: User, at: str) -> None:
-        self.turns_begun += not record.command
-        self.turns[record.turn_id] = Turn(
-            record.turn_id, record.client_message_id, record.text, record.command, at, self.epoch
+        turn = self.turns[record.turn_id] = Turn(
+            record.turn_id, record.client_message_id, record.prompt, record.command, at, self.epoch
         )
+        self.turns_begun += turn.in_history
         self.queue.pop(record.client_message_id, None)
         # A queued prompt that was edited is still known by the text it was sent with.
-        self.prompts.setdefault(record.client_message_id, (record.turn_id, record.text))
+        self.prompts.setdefault(record.client_message_id, (record.turn_id, record.prompt))
         self.said.append(Said(at, record, record.turn_id))
 
     def _enqueue(self, record: Queue, at: str) -> None:
@@ -324,11 +343,13 @@ class Ledger:
             return
         waiting = self.queue.get(record.client_message_id)
         if waiting is not None:  # edited: it keeps its place, and stays paused if it was
-            self.queue[record.client_message_id] = attrs.evolve(waiting, text=record.text)
+            self.queue[record.client_message_id] = attrs.evolve(
+                waiting, prompt=attrs.evolve(waiting.prompt, text=record.text)
+            )
             return
-        self.prompts[record.client_message_id] = (record.turn_id, record.text)
+        self.prompts[record.client_message_id] = (record.turn_id, record.prompt)
         self.queue[record.client_message_id] = Waiting(
-            record.client_message_id, record.turn_id, record.text, at, self.epoch
+            record.client_message_id, record.turn_id, record.prompt, at, self.epoch
         )
 
     def _follow_job(self, record: Job) -> None:

@@ -56,8 +56,16 @@ class AskedCall:
 
 @attrs.frozen
 class UserMessage:
+    """`attached`: what goes out behind the text; apart from it for the practice model, which reads sentences."""
+
     text: str
     message_id: str = ""
+    attached: str = ""
+
+    @property
+    def whole(self) -> str:
+        """As a provider gets it."""
+        return f"{self.text}\n\n{self.attached}" if self.attached else self.text
 
 
 @attrs.frozen

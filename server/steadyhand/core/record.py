@@ -14,6 +14,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 import attrs
 
+from steadyhand.core.prompt import Attachment, Prompt
+from steadyhand.core.text_positions import PositionEncoding
+
 EffectClass = Literal["reads", "writes_files", "opaque"]
 Outcome = Literal[
     "returned",
@@ -104,7 +107,9 @@ class Epoch:
 
 @attrs.frozen
 class User:
-    """Begins a turn. `command`: the text is a slash command and never goes to a model."""
+    """Begins a turn. `command`: the text is a slash command and never goes to a model.
+
+    `aside`: a quick question, which is no part of the history and whose answer is not kept (row S2)."""
 
     kind: ClassVar[str] = "user"
     turn_id: str
@@ -112,6 +117,22 @@ class User:
     client_message_id: str
     text: str
     command: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    encoding: PositionEncoding = "utf-16"  # of the ranges in them
+    aside: bool = False
+
+    @property
+    def prompt(self) -> Prompt:
+        return Prompt(self.text, self.attachments, self.aside, self.encoding)
+
+
+@attrs.frozen
+class Attached:
+    """What the model is told of the attachments of a turn's prompt, fixed before it first goes out (row P4)."""
+
+    kind: ClassVar[str] = "attached"
+    turn_id: str
+    text: str
 
 
 @attrs.frozen
@@ -384,13 +405,22 @@ class Ended:
 
 @attrs.frozen
 class Queue:
-    """A prompt sent while busy. It leaves the queue when a `user` record carries its client message id."""
+    """A prompt sent while busy. It leaves the queue when a `user` record carries its client message id.
+
+    A later one of the same id changes the text or removes it; what else was sent with it stays."""
 
     kind: ClassVar[str] = "queue"
     client_message_id: str
     turn_id: str
     text: str
     removed: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    encoding: PositionEncoding = "utf-16"  # of the ranges in them
+    aside: bool = False
+
+    @property
+    def prompt(self) -> Prompt:
+        return Prompt(self.text, self.attachments, self.aside, self.encoding)
 
 
 @attrs.frozen
@@ -422,14 +452,14 @@ class Damage:
 
 
 Record: TypeAlias = (
-    "Session | Epoch | User | Assistant | Tool | Intent | Started | Result | Permission | Inspection | Settlement"
-    " | Reject | Supplied | Notice | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job"
+    "Session | Epoch | User | Attached | Assistant | Tool | Intent | Started | Result | Permission | Inspection"
+    " | Settlement | Reject | Supplied | Notice | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job"
     " | Damage"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
     for cls in (
-        Session, Epoch, User, Assistant, Tool, Intent, Started, Result, Permission, Inspection, Settlement,
+        Session, Epoch, User, Attached, Assistant, Tool, Intent, Started, Result, Permission, Inspection, Settlement,
         Reject, Supplied, Notice, Usage, Title, ModeSet, ModelSet, Cancel, Ended, Queue, Job,
         Damage,
     )

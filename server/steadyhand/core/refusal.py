@@ -11,7 +11,6 @@ from typing import Literal
 
 RefusalKind = Literal[
     "invalidParams",
-    "notBuilt",
     "cancelled",
     "unknownSession",
     "staleEpoch",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import attrs
 
 from steadyhand.core.identity import BadArguments, parse_arguments
-from steadyhand.core.ledger import Call, Ledger, Said
+from steadyhand.core.ledger import Call, Ledger, Said, Waiting
 from steadyhand.core.record import Assistant, FileChange, Notice, Scope, User
 from steadyhand.core.views import (
     CallState,
@@ -111,7 +111,7 @@ def message_view(ledger: Ledger, said: Said, live: Live, root: str | None) -> Me
         case User():
             return MessageView(
                 record.message_id, said.turn_id, "user", said.at, record.text,
-                client_message_id=record.client_message_id,
+                attachments=record.attachments or None, client_message_id=record.client_message_id,
             )  # fmt: skip
         case Notice():
             return MessageView(record.message_id, said.turn_id, "notice", said.at, record.text)
@@ -125,16 +125,31 @@ def message_view(ledger: Ledger, said: Said, live: Live, root: str | None) -> Me
 
 def messages(ledger: Ledger, tail: int, live: Live, root: str | None) -> tuple[tuple[MessageView, ...], bool]:
     """The last `tail` messages, and whether there are more."""
-    shown = [said for said in ledger.said if not (isinstance(said.record, Assistant) and said.record.withdrawn)]
+    shown = [said for said in ledger.said if not _hidden(said.record)]
     last = shown[-tail:] if tail else []
     return tuple(message_view(ledger, said, live, root) for said in last), len(shown) > len(last)
 
 
+def _hidden(record: User | Assistant | Notice) -> bool:
+    """What was withdrawn, and quick questions: nobody who opens the session is shown them."""
+    match record:
+        case Assistant():
+            return record.withdrawn
+        case User():
+            return record.aside
+        case Notice():
+            return False
+
+
 def queue_view(ledger: Ledger, epoch: str | None, resumed: bool) -> tuple[QueuedView, ...]:
     """In order. What was queued in an earlier epoch is paused until it is resumed (row S4)."""
-    return tuple(
-        QueuedView(item.client_message_id, item.text, item.at, paused=item.epoch != epoch and not resumed)
-        for item in ledger.queue.values()
+    return tuple(_queued(item, item.epoch != epoch and not resumed) for item in ledger.queue.values())
+
+
+def _queued(item: Waiting, paused: bool) -> QueuedView:
+    prompt = item.prompt
+    return QueuedView(
+        item.client_message_id, item.text, item.at, paused, prompt.attachments or None, prompt.aside or None
     )
 
 

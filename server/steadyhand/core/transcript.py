@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from steadyhand.core.given import NEVER_READ
 from steadyhand.core.identity import BadArguments, parse_arguments
 from steadyhand.core.ledger import Call, Ledger
 from steadyhand.core.model import AskedCall, AssistantMessage, OutMessage, ReplyMessage, UserMessage
@@ -37,8 +38,8 @@ def missing_replies(ledger: Ledger) -> list[Supplied]:
     return found
 
 
-def outgoing(ledger: Ledger) -> tuple[OutMessage, ...]:
-    """The whole history as it goes out."""
+def outgoing(ledger: Ledger, aside: UserMessage | None = None) -> tuple[OutMessage, ...]:
+    """The whole history as it goes out; with `aside` at its end, for the one request of a quick question."""
     messages: list[OutMessage] = []
     notices: list[OutMessage] = []
     for said in ledger.said:
@@ -48,13 +49,13 @@ def outgoing(ledger: Ledger) -> tuple[OutMessage, ...]:
             case Notice():
                 pass
             case User() as user:
-                if not user.command and user.text.strip():
-                    messages += [*notices, UserMessage(user.text, user.message_id)]
+                if not user.command and not user.aside and user.text.strip():
+                    messages += [*notices, UserMessage(user.text, user.message_id, _attached(ledger, user))]
                     notices = []
             case Assistant() as assistant:
                 if not _of_command(ledger, assistant):
                     messages += _assistant(ledger, assistant)
-    return tuple(messages)
+    return (*messages, *notices, aside) if aside is not None else tuple(messages)
 
 
 def validate(messages: Sequence[OutMessage]) -> None:
@@ -92,6 +93,13 @@ def _validate_call(call: AskedCall, seen: set[str]) -> None:
     if isinstance(parse_arguments(call.arguments), BadArguments):
         raise Invalid("arguments that are no JSON object")
     seen.add(call.call_id)
+
+
+def _attached(ledger: Ledger, user: User) -> str:
+    """As it is stored; where nothing is, no model was asked in that turn."""
+    turn = ledger.turns.get(user.turn_id)
+    stored = turn.attached if turn is not None else None
+    return stored if stored is not None else NEVER_READ if user.attachments else ""
 
 
 def _of_command(ledger: Ledger, record: Assistant) -> bool:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+from steadyhand.core.prompt import Attachment
 from steadyhand.core.record import Change, Check, EndReason, InspectionState, Mode, ModelName, Settled, TitleSource
 
 CallState = Literal["proposed", "waiting", "running", "returned", "failed", "stopped", "refused", "notRun", "unknown"]
@@ -120,6 +121,7 @@ class MessageView:
     at: str
     text: str
     reasoning: str | None = None
+    attachments: tuple[Attachment, ...] | None = None
     client_message_id: str | None = None
     calls: tuple[CallView, ...] | None = None
 
@@ -130,6 +132,8 @@ class QueuedView:
     text: str
     at: str
     paused: bool
+    attachments: tuple[Attachment, ...] | None = None
+    aside: Literal[True] | None = None
 
 
 @attrs.frozen

@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 _CODES: Mapping[str, int] = {
     **methods.ERRORS,
     "invalidParams": INVALID_PARAMS,
-    "notBuilt": INVALID_PARAMS,
     "cancelled": CANCELLED,
 }
 
@@ -87,8 +86,7 @@ def _of_refusal(refused: Refused, subject: str) -> Failure:
         more = {name: wire.unstructure(value) for name, value in refused.more.items()}
     except Exception as error:  # what it carries has no shape on the wire
         return _of_defect(error, subject)
-    kind = "invalidParams" if refused.kind == "notBuilt" else refused.kind
-    return Failure(_CODES[refused.kind], refused.message, {"kind": kind, **more})
+    return Failure(_CODES[refused.kind], refused.message, {"kind": refused.kind, **more})
 
 
 def _of_defect(error: Exception, subject: str) -> Failure:

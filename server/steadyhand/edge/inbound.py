@@ -1,7 +1,6 @@
 """From the wire to the house: each request of ours in a few lines, nothing decided here.
 
-Params come structured and checked; what is not built yet is refused by name; answers are the house's views in the
-wire's spelling.
+Params come structured and checked; answers are the house's views in the wire's spelling.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from steadyhand.core.plain import plain
-from steadyhand.core.refusal import Refused, invalid
+from steadyhand.core.refusal import invalid
+from steadyhand.edge.sent import prompt_of
 from steadyhand.edge.server import Server
 from steadyhand.session import desk, prompts
 from steadyhand.session.house import House
@@ -113,12 +113,9 @@ class Inbound:
         return {"queue": plain(edited)}
 
     async def start(self, params: on_turns.TurnStartParams) -> object:
-        if params.aside:
-            raise not_built("$.aside")
-        if params.attachments:
-            raise not_built("$.attachments")
+        sent = prompt_of(params, self._server.client.encoding)
         owner = await (await self._settled()).owner(params.session_id)
-        accepted = await prompts.prompt(owner, params.epoch, params.client_message_id, params.text)
+        accepted = await prompts.prompt(owner, params.epoch, params.client_message_id, sent)
         return {"accepted": True, **_members(plain(accepted))}
 
     async def status(self, params: on_turns.TurnStatusParams) -> object:
@@ -140,11 +137,6 @@ class Inbound:
     async def snapshot(self, params: SnapshotParams) -> object:
         owner = await (await self._house()).owner(params.session_id)
         return plain(owner.snapshot())
-
-
-def not_built(path: str) -> Refused:
-    """A field or action of a part that is not built yet."""
-    return Refused("notBuilt", f"{path}: not built yet", {"errors": [{"path": path, "message": "not built yet"}]})
 
 
 def _members(shown: object) -> dict[str, object]:

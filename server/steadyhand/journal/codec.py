@@ -14,6 +14,7 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from steadyhand.core.plain import camel
+from steadyhand.core.prompt import ATTACHMENTS, Attachment
 from steadyhand.core.record import KINDS, Record, Scope, Unknown
 
 
@@ -54,6 +55,22 @@ def _scope_in(plain: object, _: type[Scope]) -> Scope:
     return Scope(paths=tuple(paths))
 
 
+def _register_attachments(converter: cattrs.Converter) -> None:
+    """Their kind tells which one it is, so it is always written; one of a kind of later is passed over (row X1)."""
+    for cls in ATTACHMENTS.values():
+        names = {**_names(cls), "kind": override(omit_if_default=False)}
+        outward: typing.Any = make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True, **names)
+        converter.register_unstructure_hook(cls, outward)
+
+    def read(value: object, _: object) -> tuple[object, ...]:
+        if not isinstance(value, list) or not all(isinstance(one, dict) and type(one["kind"]) is str for one in value):
+            raise TypeError("expected attachments, each with its kind")
+        known = [(one, ATTACHMENTS[one["kind"]]) for one in value if one["kind"] in ATTACHMENTS]
+        return tuple(converter.structure(one, cls) for one, cls in known)
+
+    converter.register_structure_hook_func(lambda cls: cls == tuple[Attachment, ...], read)
+
+
 def _make() -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=False)
 
@@ -88,6 +105,7 @@ def _make() -> cattrs.Converter:
         lambda cls: make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True, **_names(cls)),
     )
     converter.register_structure_hook_factory(_is_tuple, lambda cls: _structure_tuple(converter, cls))
+    _register_attachments(converter)
     converter.register_structure_hook(Scope, _scope_in)
     converter.register_unstructure_hook(Scope, _scope_out)
     return converter

@@ -24,6 +24,7 @@ from steadyhand.core.model import (
     StreamPart,
     TextPart,
     UsagePart,
+    UserMessage,
 )
 from steadyhand.core.record import Assistant, Record
 from steadyhand.core.transcript import missing_replies, outgoing, validate
@@ -104,15 +105,17 @@ class Answer:
             raise ModelTrouble(f"The answer is longer than {answer_bytes_max} characters and is not read further.")
 
 
-async def ask_until_whole(owner: Owner, turn: RunningTurn) -> Answer:
-    """A whole answer, or the last try at one; `trouble` says what the provider said."""
+async def ask_until_whole(owner: Owner, turn: RunningTurn, aside: UserMessage | None = None) -> Answer:
+    """A whole answer, or the last try at one; `trouble` says what the provider said.
+
+    `aside`: a quick question, which goes out behind the history and may call nothing."""
     await _supply_missing(owner)
     await owner.world.learn_window(owner.ledger.model)
     pause_s = pause_s_first
     tries = owner.world.requests_again_max
     while True:
         thinking = reasoning.thinks(owner, turn)
-        answer = await _ask(owner, turn, thinking)
+        answer = await _ask(owner, turn, thinking, aside)
         trouble = answer.trouble
         if answer.whole and thinking:
             reasoning.taken(owner)
@@ -121,7 +124,7 @@ async def ask_until_whole(owner: Owner, turn: RunningTurn) -> Answer:
         if trouble is not None and trouble.kind == "reasoning":
             if not thinking or not await reasoning.goes_on_without(owner, turn, trouble):
                 return answer
-            await _set_aside(owner, answer)
+            await _set_aside(owner, turn, answer)
             continue
         wished = trouble.retry_after_s if trouble is not None else None
         if tries <= 0 or (wished is not None and wished > pause_s_max):
@@ -131,9 +134,9 @@ async def ask_until_whole(owner: Owner, turn: RunningTurn) -> Answer:
         pause_s = min(pause_s * 2, pause_s_max)
 
 
-async def _ask(owner: Owner, turn: RunningTurn, thinking: bool) -> Answer:
+async def _ask(owner: Owner, turn: RunningTurn, thinking: bool, aside: UserMessage | None) -> Answer:
     world, ledger = owner.world, owner.ledger
-    messages = outgoing(ledger)
+    messages = outgoing(ledger, aside)
     validate(messages)
     offers = tuple(world.tools[name].offer for name in sorted(world.tools))
     system = SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES
@@ -141,7 +144,9 @@ async def _ask(owner: Owner, turn: RunningTurn, thinking: bool) -> Answer:
     known, counted = known_input(ledger, messages)
     try:
         model = world.models(ledger.model.provider, ledger.model.name)
-        request = ModelRequest(system, offers, messages, input_tokens=known, counted=counted, thinking=thinking)
+        request = ModelRequest(
+            system, offers, messages, input_tokens=known, counted=counted, thinking=thinking, may_call=aside is None
+        )
         async with aclosing(cast("Any", model.ask(request))) as parts:
             async for part in parts:
                 await answer.take(part)
@@ -160,12 +165,13 @@ async def _withdraw(owner: Owner, turn: RunningTurn, answer: Answer, pause_s: fl
     why = str(answer.trouble) if answer.trouble is not None else "The answer was cut off."
     what = " What was shown of it is withdrawn." if answer.shown else ""
     owner.tell(turn.turn_id, Warned("askedAgain", f"{why}{what} The model is asked again."))
-    await _set_aside(owner, answer)
+    await _set_aside(owner, turn, answer)
     await owner.world.pause(pause_s)
 
 
-async def _set_aside(owner: Owner, answer: Answer) -> None:
-    if answer.shown:
+async def _set_aside(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
+    """Mark what was shown as withdrawn; of a quick question nothing is kept."""
+    if answer.shown and not turn.prompt.aside:
         await owner.append_or_show([answer.record(withdrawn=True)])
 
 

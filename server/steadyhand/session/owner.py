@@ -16,6 +16,7 @@ import attrs
 
 from steadyhand.core import show
 from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import EndReason, Inspection, Job, Mode, ModeSet, Record
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import Stand, snapshot
@@ -49,7 +50,7 @@ class RunningTurn:
 
     turn_id: str
     client_message_id: str
-    text: str
+    prompt: Prompt
     scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
     ended: anyio.Event = attrs.field(factory=anyio.Event)
     stopping: EndReason | None = None

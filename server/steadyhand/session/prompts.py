@@ -13,6 +13,7 @@ from typing import Literal
 import anyio
 import attrs
 
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Queue, User
 from steadyhand.core.refusal import Refused, invalid
 from steadyhand.core.views import Began, QueuedView
@@ -45,22 +46,28 @@ class StatusView:
     reason: str | None = None
 
 
-async def prompt(owner: Owner, epoch: str | None, client_message_id: str, text: str) -> Accepted:
-    """Refused in this order: a known id with another text, notOwner, journalBroken, staleEpoch."""
-    if len(text.encode("utf-8", "replace")) > prompt_bytes_max:
+async def prompt(owner: Owner, epoch: str | None, client_message_id: str, sent: str | Prompt) -> Accepted:
+    """Refused in this order: a known id with another prompt, notOwner, journalBroken, staleEpoch.
+
+    `sent` as a text: without attachments, and no quick question."""
+    sent = Prompt(sent) if isinstance(sent, str) else sent
+    if len(sent.text.encode("utf-8", "replace")) > prompt_bytes_max:
         raise invalid("$.text", f"longer than {prompt_bytes_max} bytes")
-    if not text.strip():
+    if not sent.text.strip():
         raise invalid("$.text", "empty")
+    if sent.aside and sent.command:
+        raise invalid("$.aside", "a slash command asks no model")
     async with owner.delivering:
         known = owner.ledger.prompts.get(client_message_id)
         if known is not None:
-            if known[1] != text:
-                raise invalid("$.clientMessageId", "already used for another text")
+            if known[1] != sent:
+                other = "text" if known[1].text != sent.text else "prompt, of the same text"
+                raise invalid("$.clientMessageId", f"already used for another {other}")
             return Accepted(known[0], True, client_message_id in owner.ledger.queue)
         owner.require_owned()
         if epoch is not None:
             owner.require_epoch(epoch)
-        return await _accept(owner, client_message_id, text)
+        return await _accept(owner, client_message_id, sent)
 
 
 def status(owner: Owner, client_message_id: str) -> StatusView:
@@ -114,37 +121,40 @@ async def start_next(owner: Owner) -> None:
         if item.epoch == owner.epoch or owner.resumed:
             try:
                 with anyio.CancelScope(shield=True):  # whoever brought this about may be gone by now
-                    await _begin(owner, item.turn_id, item.client_message_id, item.text)
+                    await _begin(owner, item.turn_id, item.client_message_id, item.prompt)
             except Refused as refused:
                 owner.say("error", f"The next prompt stays in the queue. {refused.message}")
             owner.tell_queue()
             return
 
 
-async def _accept(owner: Owner, client_message_id: str, text: str) -> Accepted:
+async def _accept(owner: Owner, client_message_id: str, sent: Prompt) -> Accepted:
     turn_id = owner.world.ids.new()
-    if slash.at_once(text):
-        await owner.record_or_refuse([_user(owner, turn_id, client_message_id, text, command=True)])
+    if slash.at_once(sent.text):
+        await owner.record_or_refuse([_user(owner, turn_id, client_message_id, sent)])
         owner.side_turns.add(turn_id)
-        owner.world.spawn(partial(slash.answer, owner, turn_id, text), f"slash {turn_id}")
+        owner.world.spawn(partial(slash.answer, owner, turn_id, sent), f"slash {turn_id}")
         return Accepted(turn_id, False, False)
     waiting = [item for item in owner.queue() if not item.paused]
     if owner.turn is None and not owner.resolving and not waiting:
-        await _begin(owner, turn_id, client_message_id, text)
+        await _begin(owner, turn_id, client_message_id, sent)
         return Accepted(turn_id, False, False)
     if len(owner.ledger.queue) >= queue_length_max:
         raise invalid("$.text", f"{queue_length_max} prompts are waiting already")
-    await owner.record_or_refuse([Queue(client_message_id, turn_id, text)])
+    waits = Queue(
+        client_message_id, turn_id, sent.text, attachments=sent.attachments, encoding=sent.encoding, aside=sent.aside
+    )
+    await owner.record_or_refuse([waits])
     owner.tell_queue()
     await start_next(owner)
     return Accepted(turn_id, False, client_message_id in owner.ledger.queue)
 
 
-async def _begin(owner: Owner, turn_id: str, client_message_id: str, text: str) -> None:
+async def _begin(owner: Owner, turn_id: str, client_message_id: str, sent: Prompt) -> None:
     """Take the lease, make the prompt durable, start the turn."""
-    turn = owner.turn = RunningTurn(turn_id, client_message_id, text)
+    turn = owner.turn = RunningTurn(turn_id, client_message_id, sent)
     try:
-        user = _user(owner, turn_id, client_message_id, text, command=text.startswith("/"))
+        user = _user(owner, turn_id, client_message_id, sent)
         await owner.record_or_refuse([user, *first_title(owner.ledger, user)])
     except BaseException:
         owner.turn = None
@@ -157,8 +167,8 @@ async def _begin(owner: Owner, turn_id: str, client_message_id: str, text: str) 
 
 async def _run(owner: Owner, turn: RunningTurn) -> None:
     try:
-        if turn.text.startswith("/"):
-            await slash.answer(owner, turn.turn_id, turn.text)
+        if turn.prompt.command:
+            await slash.answer(owner, turn.turn_id, turn.prompt)
         else:
             await run_turn(owner, turn)
     finally:
@@ -168,5 +178,8 @@ async def _run(owner: Owner, turn: RunningTurn) -> None:
     await start_next(owner)
 
 
-def _user(owner: Owner, turn_id: str, client_message_id: str, text: str, command: bool) -> User:
-    return User(turn_id, owner.world.ids.new(), client_message_id, text, command)
+def _user(owner: Owner, turn_id: str, client_message_id: str, sent: Prompt) -> User:
+    return User(
+        turn_id, owner.world.ids.new(), client_message_id, sent.text, sent.command, sent.attachments, sent.encoding,
+        sent.aside,
+    )  # fmt: skip

@@ -30,6 +30,7 @@ from steadyhand.core.identity import (
 )
 from steadyhand.core.ledger import Attempt, Ledger
 from steadyhand.core.plain import plain
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Inspection, Intent, Notice, Record, Settlement, Started
 from steadyhand.core.refusal import Refused
 from steadyhand.core.scope import overlaps
@@ -217,7 +218,7 @@ def _key(owner: Owner, digest: str) -> str:
 
 def _aside(attempt: Attempt) -> RunningTurn:
     """It belongs to the turn of the attempt it redoes, which has ended; nothing stops it but the end of the process."""
-    return RunningTurn(attempt.turn_id, "", "")
+    return RunningTurn(attempt.turn_id, "", Prompt(""))
 
 
 def _unsafe(why: str) -> Refused:

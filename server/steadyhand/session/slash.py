@@ -12,10 +12,11 @@ import anyio
 import attrs
 
 from steadyhand.core.ledger import Attempt
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Assistant, Ended, EndReason
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected
-from steadyhand.core.views import Action, Began, TextDelta, TurnEnded, Uncertain
+from steadyhand.core.views import Action, Began, TextDelta, TurnEnded, Uncertain, Warned
 from steadyhand.session.job_list import listed_jobs, shown_jobs, stop_listed
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Wanted, refuse_beforehand, resolve
@@ -37,6 +38,7 @@ DONE: dict[Action, str] = {
     "retry": "tried again",
     "restore": "restored",
 }
+UNUSED = "What is attached is not used: a slash command asks no model."
 id_digits_min = 4
 AT_ONCE = ("/recovery", "/jobs", "/stop", "/help")
 
@@ -46,12 +48,14 @@ def at_once(text: str) -> bool:
     return text.startswith("/") and _word(text) in AT_ONCE
 
 
-async def answer(owner: Owner, turn_id: str, text: str) -> None:
+async def answer(owner: Owner, turn_id: str, prompt: Prompt) -> None:
     """The whole turn of a slash command, from its events to its end."""
-    word = _word(text)
+    text, word = prompt.text, _word(prompt.text)
     turn = owner.ledger.turns[turn_id]
     if word in AT_ONCE:
         owner.tell(turn_id, Began(turn.client_message_id))
+    if prompt.attachments:
+        owner.tell(turn_id, Warned("attachment", UNUSED))
     said = await _say(owner, word, text)
     message_id = owner.world.ids.new()
     owner.tell(turn_id, TextDelta(message_id, said))

@@ -23,7 +23,7 @@ def users_title(given: str) -> str:
 
 def first_title(ledger: Ledger, user: User) -> tuple[Title, ...]:
     """The title that comes with this prompt; none if the session has one, or had its first prompt before."""
-    begun = any(not turn.command for turn in ledger.turns.values())
-    if ledger.title_source != "none" or begun or user.command or not user.text.strip():
+    begun = any(turn.in_history for turn in ledger.turns.values())
+    if ledger.title_source != "none" or begun or user.command or user.aside or not user.text.strip():
         return ()
     return (Title(short_title(user.text.strip().split("\n")[0]), "auto"),)

@@ -15,11 +15,12 @@ import anyio
 from steadyhand.core import show
 from steadyhand.core.claims import unclaimed
 from steadyhand.core.ledger import Call
-from steadyhand.core.model import FinishReason, UsagePart
+from steadyhand.core.model import FinishReason, UsagePart, UserMessage
 from steadyhand.core.record import Ended, EndReason, Proposed, Usage
 from steadyhand.core.usage import usage_view
 from steadyhand.core.views import TurnEnded, UsageTold, Warned
 from steadyhand.session.asking import Answer, ask_until_whole
+from steadyhand.session.attaching import attach
 from steadyhand.session.call import LoopGuard, carry_out, close_unrun
 from steadyhand.session.owner import Owner, RunningTurn
 
@@ -56,6 +57,9 @@ async def run_turn(owner: Owner, turn: RunningTurn) -> None:
 
 
 async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
+    attached = await attach(owner, turn)
+    if turn.prompt.aside:
+        return await _answer_aside(owner, turn, UserMessage(turn.prompt.text, attached=attached))
     for _ in range(requests_per_turn_max):
         answer = await ask_until_whole(owner, turn)
         if answer.trouble is not None:
@@ -82,9 +86,30 @@ async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
     return "bound"
 
 
+async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) -> EndReason:
+    """One request that may call nothing; of its answer the usage alone is kept (row S2)."""
+    answer = await ask_until_whole(owner, turn, question)
+    if answer.shown or answer.usage is not None:
+        await _count(owner, turn, answer)
+    if answer.trouble is not None:
+        owner.tell(turn.turn_id, Warned("modelFailed", str(answer.trouble)))
+        return "modelFailed"
+    if answer.calls:
+        text = "The model asked for tools, and a quick question has none; nothing was run."
+        owner.tell(turn.turn_id, Warned("aside", text))
+    return _NOT_WHOLE.get(answer.finish, "done")
+
+
+async def _count(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
+    await owner.append_or_show([_usage(owner, turn, answer.usage)])
+    owner.tell(turn.turn_id, UsageTold(usage_view(owner.ledger)))
+
+
 async def _keep_unfinished(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
     """What was shown of an answer that did not become whole is kept; its calls do not run."""
-    if answer.shown:
+    if answer.shown and turn.prompt.aside:
+        await _count(owner, turn, answer)
+    elif answer.shown:
         answer.finish = None
         await _record_answer(owner, turn, answer)
 

@@ -8,7 +8,6 @@ in pieces: only a window of it is ever in memory, a line longer than the window 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator
 from typing import ClassVar
@@ -21,12 +20,12 @@ from steadyhand.core.model import ToolOffer
 from steadyhand.core.record import EffectClass, Scope
 from steadyhand.core.text_edit import NotText, decode
 from steadyhand.core.text_lines import TRUNCATED_MARK_START, Sliced, reading_text, slice_lines
-from steadyhand.ports import Folder, OpenDocument
+from steadyhand.ports import Folder
 from steadyhand.tools.arguments import Fields, Unfit
 from steadyhand.tools.change import title_chars_max
 from steadyhand.tools.content import pieces
 from steadyhand.tools.output import whole_characters
-from steadyhand.tools.place import Located, display, entered, locate, one_line
+from steadyhand.tools.place import Located, display, entered, locate, one_line, unsaved_document
 from steadyhand.tools.tool import Done, Gathered, Ground, Preview, Refusal, Running, reply_bytes_max
 
 whole_bytes_max = 8 * 1024 * 1024
@@ -127,7 +126,7 @@ class PlannedReading:
         return await anyio.to_thread.run_sync(self._read)
 
     def _read(self) -> Done:
-        document = self._unsaved()
+        document = unsaved_document(self.ground, self.located.asked, self.located.resolved)
         if document is not None:
             return self._sliced(document.text.encode("utf-8", "replace"), f"\n{EDITOR_MARK}")
         located = locate(self.ground, self.located.asked)
@@ -148,14 +147,6 @@ class PlannedReading:
                 return self._window(folder, located.name)
         except OSError as error:
             return Done("failed", f"{self._shown} cannot be read: {error.strerror or error}.", "not_readable")
-
-    def _unsaved(self) -> OpenDocument | None:
-        as_asked = posixpath.normpath(posixpath.join(self.ground.root or "/", self.located.asked))
-        for path in (self.located.resolved, as_asked):
-            document = self.ground.document(path)
-            if document is not None and document.unsaved:
-                return document
-        return None
 
     def _sliced(self, raw: bytes, end: str = "") -> Done:
         sliced = slice_lines(raw, self.offset, self.limit, reply_bytes_max - marks_bytes_max, line_bytes_max)

@@ -27,7 +27,7 @@ from steadyhand.core.record import Evidence
 from steadyhand.ports import Attributes, Folder
 from steadyhand.tools.check import clear_temporary
 from steadyhand.tools.content import digest_of, write_all
-from steadyhand.tools.place import display, entered, locate, make_folders, parts_of, sync_way
+from steadyhand.tools.place import display, entered, locate, make_folders, parts_of, sync_way, unsaved_document
 from steadyhand.tools.tool import Ground, Refusal
 
 temporary_mode = 0o600
@@ -91,9 +91,7 @@ def replace(
 
 def unsaved_in_editor(ground: Ground, asked: str, resolved: str) -> bool:
     """Whether the file is open in the editor with changes that are not on disk, by either of its names."""
-    as_asked = posixpath.normpath(posixpath.join(ground.root or "/", asked))
-    documents = (ground.document(path) for path in {resolved, as_asked})
-    return any(document is not None and document.unsaved for document in documents)
+    return unsaved_document(ground, asked, resolved) is not None
 
 
 class _Try:
