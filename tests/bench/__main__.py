@@ -3,6 +3,7 @@
     start       spawn to the answer of `initialize`     against an empty Python, and Python with `lsprotocol` imported
     durable     *started* and *result* of one call      against the same bytes, appended and synced by a loop in C
     recovery    opening a session of 20,000 records     against `json.loads` of its lines
+    prefix      what of each request of a long session the one before had, for both kinds of provider (prefix.py)
     search      `search_text` with ripgrep              against the same search without it, which says the same
 
 Times depend on the machine and on what else it does; the ratios are what to compare. Nothing is asserted. The files
@@ -32,6 +33,7 @@ from steadyhand.core.record import Record
 from steadyhand.journal.format import FIRST_PREV, write_line, write_lines
 from steadyhand.journal.log import JOURNAL, Journal
 from steadyhand.tools.search_text import SearchText
+from tests.bench.prefix import prefix_lines
 from tests.support.ground import Yard, planned, running
 from tests.support.journals import AT, begun, ends, ident, intends, prompt, proposes, ran, replies, says, starts
 from tests.support.killed_server import shipped
@@ -43,6 +45,7 @@ calls_measured = 300
 calls_per_round = 30
 records_recovered = 20_000
 openings_measured = 5
+turns_recorded = 60
 searches_measured = 7
 SEARCHED = (
     ("5,000 files of 10 KB", 5_000, 10_000),
@@ -251,6 +254,10 @@ def main() -> int:
             folder.mkdir()
             print("\n".join(table(measure(folder))), flush=True)
             print()
+        folder = Path(base) / "prefix"
+        folder.mkdir()
+        for line in prefix_lines(folder, turns_recorded):
+            print(line, flush=True)
     return 0
 
 
