@@ -21,13 +21,14 @@ from steadyhand.core.model import (
     TextPart,
     UserMessage,
 )
-from steadyhand.core.record import Assistant, Cancel, Ended, Result, Settlement, Started, Supplied
+from steadyhand.core.record import Assistant, Cancel, Ended, Intent, Result, Settlement, Started, Supplied
 from steadyhand.core.record import Tool as Replied
 from steadyhand.core.refusal import Refused
 from steadyhand.core.transcript import validate
 from steadyhand.core.views import Began, CallChanged, ChangedFile, TextDelta, TurnEnded, UsageTold, Warned
 from steadyhand.ports import Finished
 from steadyhand.session import prompts
+from steadyhand.session.resolving import Wanted, resolve
 from steadyhand.tools.tool import Done, Running
 from tests.support.disks import Operation
 from tests.support.fakes import FakeProcesses, Run, Script
@@ -763,6 +764,99 @@ async def test_the_key_of_what_is_asked_again(tmp_path: Path) -> None:
         keys = [attempt.key for attempt in owner.ledger.attempts.values()]
         assert keys[0] == keys[1] != keys[2]
         assert len({attempt.attempt_id for attempt in owner.ledger.attempts.values()}) == 3
+
+
+@pytest.mark.parametrize(("answer", "settled"), [("confirm", "user_confirmed"), ("waive", "waived")])
+async def test_the_key_of_a_call_that_waited_for_its_own_like(tmp_path: Path, answer: str, settled: str) -> None:
+    """Row N2, B4: it was held back by an uncertain try of the same intention, which the person takes for happened: so
+    it is a new intention by then, and its body is given a key that no earlier try had; *started* says so."""
+    outcomes_of = iter(["unknown", "returned", "returned"])
+    keys: list[str] = []
+
+    async def body(running: Running) -> Done:
+        keys.append(running.key)
+        return Done(next(outcomes_of), "as the script says")  # type: ignore[arg-type]  # the words above
+
+    deploy = asks(call("deploy", to="x"))
+    tool = ScriptedTool("deploy", body, "opaque")
+    editor = ScriptedEditor(answer, "once")
+    script = (deploy, says("1"), deploy, says("2"), asks(call("deploy", to="y")), says("3"))
+    async with staged(tmp_path, *script, tools=[tool], editor=editor) as stage:
+        owner = await stage.session("auto")
+        for text in ("one", "two", "three"):
+            await stage.say(owner, text)
+        records = on_disk(owner)
+        assert [record.settled for record in records if isinstance(record, Settlement)] == [settled]
+        intents = [record for record in records if isinstance(record, Intent)]
+        starts = [record for record in records if isinstance(record, Started)]
+        assert intents[0].key == intents[1].key == keys[0]
+        assert starts[1].key == keys[1] not in (keys[0], None)
+        assert [start.occurrence for start in starts] == [None, 1, None]
+        assert intents[2].key == keys[2]
+        assert [owner.ledger.attempts[intent.attempt_id].key for intent in intents] == keys
+
+
+async def test_the_key_stays_where_another_effect_was_waited_for(tmp_path: Path) -> None:
+    """Row N2: what was settled meanwhile was another intention, so *started* holds no key of its own."""
+    outcomes_of = iter(["unknown", "returned"])
+
+    async def body(_: Running) -> Done:
+        return Done(next(outcomes_of), "as the script says")  # type: ignore[arg-type]  # the words above
+
+    script = (asks(call("deploy", to="x")), says("1"), asks(call("deploy", to="y")), says("2"))
+    tool = ScriptedTool("deploy", body, "opaque")
+    async with staged(tmp_path, *script, tools=[tool], editor=ScriptedEditor("confirm")) as stage:
+        owner = await stage.session("auto")
+        await stage.say(owner, "one")
+        await stage.say(owner, "two")
+        assert [record.key for record in on_disk(owner) if isinstance(record, Started)] == [None, None]
+        assert len(owner.ledger.uncertain()) == 0
+
+
+async def test_a_read_that_was_cut_off_is_asked_for_again(tmp_path: Path) -> None:
+    """Rows F5, C7, N2: killed while it reads: `notRun`, never uncertain, no Retry at it; the model is told to read
+    again and does so by an ordinary call, though a command is uncertain, with the same key and a new attempt."""
+    reading = anyio.Event()
+
+    async def hangs(_: Running) -> Done:
+        reading.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def reads(_: Running) -> Done:
+        return Done("returned", "the lines")
+
+    async def nobody_knows(_: Running) -> Done:
+        return Done("unknown", "it may have run")
+
+    deploy = ScriptedTool("deploy", nobody_knows, "opaque")
+    asked = (asks(call("deploy")), asks(call("look", at="x")))
+    async with staged(tmp_path, *asked, tools=[deploy, ScriptedTool("look", hangs)]) as stage:
+        owner = await stage.session("auto")
+        await stage.send(owner, "one")
+        with anyio.fail_after(5):
+            await reading.wait()
+        state = stage.crashed(tmp_path / "later")
+    again = (asks(call("look", at="x")), says("seen"))
+    editor = ScriptedEditor()
+    tools = [deploy, ScriptedTool("look", reads)]
+    async with staged(tmp_path, *again, tools=tools, state=state, life=2, editor=editor) as stage:
+        owner = await stage.opened(owner.session_id)
+        assert states(owner) == ["unknown", "notRun"]
+        (cut,) = [attempt for attempt in owner.ledger.attempts.values() if attempt.tool == "look"]
+        assert [view.tool for view in owner.snapshot().calls] == ["deploy"]
+        before = kinds(owner)
+        with pytest.raises(Refused) as refused:
+            await resolve(owner, Wanted(cut.attempt_id, "retry"))
+        assert refused.value.kind == "staleSnapshot"
+        assert kinds(owner) == before
+        await stage.say(owner, "two")
+        assert states(owner) == ["unknown", "notRun", "returned"]
+        assert "Read again if you need it" in [r.text for r in on_disk(owner) if isinstance(r, Supplied)][-1]
+        new = list(owner.ledger.attempts.values())[-1]
+        assert new.attempt_id != cut.attempt_id
+        assert new.key == cut.key
+        assert editor.questions == editor.held_back == []
 
 
 # --- missing replies (rows T2, T3; cases 2, 4, 13) ----------------------------------------------------------------

@@ -252,6 +252,16 @@ async def test_confirming_what_the_verifier_found_present(tmp_path: Path) -> Non
         assert first == desk.attempt.key != second
 
 
+async def test_without_a_readable_start_no_verifier_is_asked(desk: Desk) -> None:
+    """N2, J9: the key may stand in the damaged *started* alone, and of another key nothing is concluded."""
+    desk.attempt.started = None
+    desk.tool.asked.clear()
+    seen = await desk.look()
+    assert seen.state == "unknown"
+    assert "its start cannot be read" in seen.text
+    assert desk.tool.asked == []
+
+
 async def test_confirming_what_nobody_can_tell(desk: Desk) -> None:
     """A5: then it is the user's word."""
     desk.tool.unreachable = True

@@ -416,6 +416,8 @@ class Ledger:
         match record:
             case Started():
                 attempt.started, attempt.started_at = record, stamped.at
+                if record.key is not None and record.occurrence is not None:
+                    attempt.key, attempt.occurrence = record.key, record.occurrence
                 self.held_back += record.held
             case Result():
                 attempt.result, attempt.result_at = record, stamped.at

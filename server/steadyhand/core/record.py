@@ -222,6 +222,8 @@ class Started:
     evidence: tuple[Evidence, ...] = ()
     mark: str | None = None  # what every child of the attempt carries
     held: bool = False  # it was held back before (row B4)
+    key: str | None = None  # the idempotency key, where it is no longer the intent's (row N2)
+    occurrence: int | None = None  # beside `key`
 
 
 @attrs.frozen

@@ -34,6 +34,7 @@ from steadyhand.core.record import (
     Permission,
     Record,
     Result,
+    Scope,
     Started,
     Tool,
 )
@@ -54,7 +55,7 @@ from steadyhand.session.holding import clear_way
 from steadyhand.session.jobs import CallJobs
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.session.person import TurnPerson
-from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
+from steadyhand.tools.tool import Done, Planned, Preview, Refusal, Running, reply_bytes_max
 
 T = TypeVar("T")
 
@@ -129,9 +130,31 @@ async def carry_through(owner: Owner, turn: RunningTurn, admitted: Admitted) -> 
     gathered = await _before_start(owner, planned.gather, admitted.attempt_id, permitted)
     if isinstance(gathered, Refusal):
         return await _refuse(owner, admitted, gathered, held=held)
-    if not await _start(owner, turn, admitted, gathered, held):
+    admitted, anew = _with_present_key(owner, admitted)
+    started = Started(
+        admitted.attempt_id, call.call_id, gathered.evidence,
+        admitted.attempt_id if admitted.wanted.effect == "opaque" else None, held,
+        admitted.key if anew is not None else None, anew,
+    )  # fmt: skip
+    if not await _start(owner, turn, call, started):
         return None
     return await run_and_record(owner, turn, admitted, gathered.evidence)
+
+
+def _with_present_key(owner: Owner, admitted: Admitted) -> tuple[Admitted, int | None]:
+    """With the key of this moment, and its occurrence where it is no longer the intent's: while it was held back, what
+    it waited for may have turned out to have happened, and was this very intention (row N2). A retry keeps its key."""
+    attempt = owner.ledger.attempts[admitted.attempt_id]
+    occurrence = owner.ledger.known_happened(attempt.tool, attempt.arguments_digest, attempt.scope)
+    if attempt.retry_of is not None or occurrence == attempt.occurrence:
+        return admitted, None
+    arguments = parse_arguments(admitted.call.arguments)
+    assert not isinstance(arguments, BadArguments), "they were good when it was planned"
+    return attrs.evolve(admitted, key=_key(owner, attempt.tool, arguments, attempt.scope, occurrence)), occurrence
+
+
+def _key(owner: Owner, tool: str, arguments: Arguments, scope: Scope, occurrence: int) -> Digest:
+    return idempotency_key(SessionId(owner.session_id), tool, arguments.canonical, scope.plain(), occurrence)
 
 
 async def _before_start(owner: Owner, work: Callable[..., T | Refusal], *arguments: object) -> T | Refusal:
@@ -176,8 +199,7 @@ async def _intend(owner: Owner, call: Call, arguments: Arguments, planned: Plann
     """Record the intent: who it is, before anything else of it (row J3)."""
     ids = owner.world.ids
     occurrence = owner.ledger.known_happened(call.tool, arguments.digest, planned.scope)
-    session_id = SessionId(owner.session_id)
-    key = idempotency_key(session_id, call.tool, arguments.canonical, planned.scope.plain(), occurrence)
+    key = _key(owner, call.tool, arguments, planned.scope, occurrence)
     intent = Intent(
         attempt_id=ids.new(), call_id=call.call_id, turn_id=call.turn_id, tool=call.tool, title=planned.title,
         effect=planned.effect, arguments_digest=arguments.digest, scope=planned.scope, key=key, occurrence=occurrence,
@@ -272,21 +294,17 @@ async def _ask(
     return Refusal("denied", f"The user said no.{note} Do not try the same again; ask what they want instead.")
 
 
-async def _start(owner: Owner, turn: RunningTurn, admitted: Admitted, gathered: Gathered, held: bool) -> bool:
+async def _start(owner: Owner, turn: RunningTurn, call: Call, started: Started) -> bool:
     """Make *started* durable, unless the turn is stopping by now (row G8); if that fails, the body does not run and the
     call is `notRun` (row J4)."""
-    started = Started(
-        admitted.attempt_id, admitted.call.call_id, gathered.evidence,
-        admitted.attempt_id if admitted.wanted.effect == "opaque" else None, held,
-    )  # fmt: skip
     try:
         if not await owner.append([started], barrier=True, unless=lambda: turn.stopping is not None):
             await anyio.sleep_forever()  # the cancel comes as soon as the stop is recorded
     except (JournalBroken, TooLong) as broken:
         owner.show_unkept([], str(broken))
-        await close_unrun(owner, admitted.call, "journal")
+        await close_unrun(owner, call, "journal")
         return False
-    owner.tell_call(admitted.call.call_id)
+    owner.tell_call(call.call_id)
     return True
 
 

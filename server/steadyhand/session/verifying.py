@@ -41,10 +41,11 @@ async def _ask(owner: Owner, attempt: Attempt, verifier: Verifier) -> Verified:
     arguments = parse_arguments(call.arguments if call is not None else "")
     if isinstance(arguments, BadArguments) or arguments.digest != attempt.arguments_digest:
         return _unknown("its stored arguments are damaged")
-    evidence = attempt.started.evidence if attempt.started is not None else ()
+    if attempt.started is None:
+        return _unknown("its start cannot be read, so its key is not certain")
     try:
         with anyio.fail_after(verify_s_max):
-            return await verifier.verify(evidence, attempt.key, arguments)
+            return await verifier.verify(attempt.started.evidence, attempt.key, arguments)
     except TimeoutError:
         return _unknown("it did not answer in time")
     except Exception as error:  # whatever it throws, it has not said that it is there or not
