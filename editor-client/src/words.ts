@@ -73,6 +73,25 @@ export const REASON: Readonly<Record<Reason, string>> = {
   closed: "The session was closed",
 };
 
+const CALL_REASON: ReadonlyMap<string, string> = new Map([
+  ["interrupted_before_execution", "Interrupted before it started: it did not run. Ask again if you still want it."],
+  ["interrupted", "Cut off while it was read. It changed nothing."],
+  ["unknown_after_restart", "The server ended while this ran."],
+  ["denied", "You said no."],
+  ["not_answered", "Nobody answered the question."],
+  ["policy", "Not allowed here."],
+  ["changed", "The file changed meanwhile."],
+  ["bad_arguments", "The model's arguments do not fit the tool."],
+  ["unknown_tool", "There is no such tool."],
+  ["recovery_required", "An earlier effect is uncertain."],
+  ["loop_guard", "The same call came again and again."],
+]);
+
+/** Why a call stands as it does, for people; a word that is not known here is shown as words. */
+export function callReason(reason: string): string {
+  return CALL_REASON.get(reason) ?? reason.replaceAll("_", " ");
+}
+
 /** `write_file: a.txt` → `a.txt`. */
 export function subject(call: { readonly tool: string; readonly title: string }): string {
   if (call.title.startsWith(`${call.tool}: `)) return call.title.slice(call.tool.length + 2);

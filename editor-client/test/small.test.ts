@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { findPython, newEnough } from "../src/python";
 import { afterCrash, crash_window_ms, crashes_max } from "../src/restart";
 import { machineSettings } from "../src/settings";
-import { standing, subject, verb } from "../src/words";
+import { callReason, standing, subject, verb } from "../src/words";
 
 const machine = (installed: Record<string, string>) => (command: string) => Promise.resolve(installed[command]);
 
@@ -64,4 +64,9 @@ test("settings: what the user set and nothing else, and whether the folder is tr
   const set: Record<string, unknown> = { mode: "edits", "permissions.deny": ["delete_file"], "model.name": "", "cost.cap": null, "python": "/p" };
   assert.deepEqual(machineSettings((name) => set[name], false), { trusted: false, mode: "edits", permissions: { deny: ["delete_file"] } });
   assert.deepEqual(machineSettings(() => undefined, true), { trusted: true });
+});
+
+test("why a call stands as it does is said in words, known or not", () => {
+  assert.match(callReason("interrupted_before_execution"), /did not run/);
+  assert.equal(callReason("some_later_word"), "some later word");
 });

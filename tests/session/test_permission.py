@@ -258,6 +258,8 @@ async def test_a_crash_while_the_user_decides(tmp_path: Path) -> None:
         owner = await stage.opened(owner.session_id)
         assert states(owner) == ["notRun"]
         assert outcomes(owner) == [("interrupted_before_execution", None)]
+        (shown,) = owner.messages(9)[0][-1].calls or ()
+        assert shown.reason == "interrupted_before_execution", "the card says so"
         assert owner.view().uncertain == 0
         assert stage.content("a.txt") is None
         await stage.say(owner, "go on")

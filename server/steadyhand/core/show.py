@@ -75,9 +75,13 @@ def call_state(call: Call, live: Live) -> CallState:
     return "waiting" if attempt.stage == "intended" and attempt.effect != "reads" else "running"
 
 
+VERDICTS = ("interrupted_before_execution", "interrupted", "unknown_after_restart")
+"""Outcomes that say why by themselves: only recovery gives them, and the state alone would not tell (row C5)."""
+
+
 def call_view(call: Call, live: Live, root: str | None, title: str | None = None) -> CallView:
     attempt = call.attempt
-    _, reason = outcome_of(call)
+    outcome, reason = outcome_of(call)
     result = attempt.result if attempt else None
     reply = call.reply
     files = tuple(_file(change) for change in result.files) if result and result.files else None
@@ -90,7 +94,7 @@ def call_view(call: Call, live: Live, root: str | None, title: str | None = None
         scope=scope_view(attempt.scope, root) if attempt else ScopePaths(()),
         state=call_state(call, live),
         attempt_id=attempt.attempt_id if attempt else None,
-        reason=reason,
+        reason=reason or (outcome if outcome in VERDICTS else None),
         started=attempt.started_at if attempt else None,
         ended=attempt.result_at if attempt else None,
         reply=ReplyView(reply.text, reply.truncated, reply.bytes) if reply else None,

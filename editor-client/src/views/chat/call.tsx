@@ -7,7 +7,7 @@ import { memo } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Call, CallState, Uncertain } from "../../protocol";
-import { ACTION, ACTION_HINT, CHANGE, SETTLED, STATE, standing, subject, verb } from "../../words";
+import { ACTION, ACTION_HINT, CHANGE, SETTLED, STATE, callReason, standing, subject, verb } from "../../words";
 import { tell } from "./host";
 import type { IconName } from "./icons";
 import { Icon } from "./icons";
@@ -42,7 +42,7 @@ export const CallItem = memo(function CallItem({ call, uncertain }: { readonly c
         </span>
       </summary>
       <div class="call-body">
-        {call.reason !== undefined && call.reason !== "" && <p class="call-reason">{call.reason}</p>}
+        {call.reason !== undefined && call.reason !== "" && <p class="call-reason">{callReason(call.reason)}</p>}
         {(call.files ?? []).map((file) => (
           <FileRow key={file.path} turnId={call.turnId} path={file.path} what={CHANGE[file.change]} />
         ))}
