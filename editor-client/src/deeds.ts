@@ -4,7 +4,9 @@
  * A deed that the server refuses throws; whoever called shows it. Nothing here keeps state.
  */
 import * as vscode from "vscode";
-import type { Attachment, Call, Mode, OptionId, Session } from "./protocol";
+import type { Draft, Problem } from "./attachments";
+import { attachment_text_bytes_max, fitted, problemsText } from "./attachments";
+import type { Call, Mode, OptionId, Session } from "./protocol";
 import { notBuilt } from "./protocol";
 import type { Desk } from "./desk";
 import { isAnswer } from "./desk";
@@ -20,7 +22,6 @@ import { workspaceFile } from "./views/recoveryTree";
 import { UNTRUSTED } from "./words";
 
 const completions_max = 30;
-const selection_chars_max = 200_000;
 const FILES_NEVER_SHOWN = "**/{node_modules,.git,out,dist,__pycache__,.venv*}/**";
 
 export class Deeds implements ChatDeeds {
@@ -34,14 +35,14 @@ export class Deeds implements ChatDeeds {
     private readonly output: vscode.LogOutputChannel,
   ) {}
 
-  whole(): { readonly view: Desk["view"]; readonly draft: string } {
+  whole(): { readonly view: Desk["view"]; readonly draft: Draft } {
     return { view: this.desk.view, draft: this.desk.draft() };
   }
 
   async on(message: Exclude<FromChat, { kind: "ready" }>): Promise<void> {
     switch (message.kind) {
       case "draft":
-        this.desk.keepDraft(message.sessionId, message.text);
+        this.desk.keepDraft(message.sessionId, message.draft);
         return;
       case "send":
         return this.desk.send(message.text, message.attachments);
@@ -86,6 +87,9 @@ export class Deeds implements ChatDeeds {
         return this.complete(message.asked, message.query);
       case "attachSelection":
         return this.attachSelection();
+      case "attachProblems":
+        this.attachProblems();
+        return;
       case "saveAndGoOn":
         return this.saveAndGoOn(message.path, message.turnId);
       case "startServer":
@@ -227,15 +231,27 @@ export class Deeds implements ChatDeeds {
       void vscode.window.showInformationMessage("Nothing is selected in an editor.");
       return;
     }
-    const { start, end } = editor.selection;
-    const attachment: Attachment = {
-      kind: "selection",
-      uri: editor.document.uri.toString(),
-      range: { start: { line: start.line, character: start.character }, end: { line: end.line, character: end.character } },
-      text: editor.document.getText(editor.selection).slice(0, selection_chars_max),
-    };
-    this.chat().post({ kind: "attach", attachment });
+    const selected = editor.document.getText(editor.selection);
+    const text = fitted(selected);
+    const { start } = editor.selection;
+    // What did not fit is not in the range either, so that the chip names what really goes along.
+    const end = text === selected ? editor.selection.end : editor.document.positionAt(editor.document.offsetAt(start) + text.length);
+    if (text !== selected) {
+      void vscode.window.showWarningMessage(`Only the selection's first ${attachment_text_bytes_max / 1024} KiB are attached.`);
+    }
+    const range = { start: { line: start.line, character: start.character }, end: { line: end.line, character: end.character } };
+    this.chat().post({ kind: "attach", attachment: { kind: "selection", uri: editor.document.uri.toString(), range, text } });
     await Promise.resolve();
+  }
+
+  /** What all language servers report, as a text: ours sees its own marks alone. */
+  private attachProblems(): void {
+    const problems = vscode.languages.getDiagnostics().flatMap(([uri, found]) => found.map((one) => problemOf(uri, one)));
+    if (problems.length === 0) {
+      void vscode.window.showInformationMessage("The editor reports no problems.");
+      return;
+    }
+    this.chat().post({ kind: "attach", attachment: { kind: "text", name: "problems", text: problemsText(problems) } });
   }
 
   /**
@@ -252,9 +268,21 @@ export class Deeds implements ChatDeeds {
     const items = (this.desk.view.bound?.items ?? []).filter((item) => item.turnId === turnId);
     const prompt = items.find((item) => item.kind === "message" && item.role === "user");
     const changed = items.some((item) => item.kind === "call" && (item.call.files?.length ?? 0) > 0);
-    const text = prompt?.kind === "message" && !changed ? prompt.text : `${path} is saved now. Please go on.`;
-    await this.desk.send(text, []);
+    if (prompt?.kind === "message" && !changed) await this.desk.send(prompt.text, prompt.attachments ?? []);
+    else await this.desk.send(`${path} is saved now. Please go on.`, []);
   }
+}
+
+function problemOf(uri: vscode.Uri, found: vscode.Diagnostic): Problem {
+  const severities = ["error", "warning", "information", "hint"] as const;
+  return {
+    path: vscode.workspace.asRelativePath(uri, false),
+    line: found.range.start.line + 1,
+    column: found.range.start.character + 1,
+    severity: severities[found.severity],
+    message: found.message,
+    ...(found.source === undefined ? {} : { source: found.source }),
+  };
 }
 
 async function insertAtCursor(text: string): Promise<void> {

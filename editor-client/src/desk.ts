@@ -19,10 +19,12 @@ import type {
   TurnEvent,
 } from "./protocol";
 import { errorCodes } from "./protocol";
+import type { Draft } from "./attachments";
+import { EMPTY_DRAFT, restoredDraft, storedDraft } from "./attachments";
 import type { Advanced, Outgoing } from "./outbox";
-import { advance, inDoubt, inlined, lose, nextToWrite, put, restored, withReturned } from "./outbox";
+import { advance, inDoubt, lose, nextToWrite, put, restored, withReturned } from "./outbox";
 import type { Happened, Link, View } from "./store";
-import { EMPTY, missed, promptText, reduce } from "./store";
+import { EMPTY, missed, promptOf, reduce } from "./store";
 
 /** The server. */
 export interface Wire {
@@ -42,8 +44,8 @@ export interface Memory {
 /** How the desk speaks to people. */
 export interface Voice {
   happened(happened: Happened, view: View): void;
-  /** the text of the box changed by something else than typing */
-  box(text: string): void;
+  /** what the box holds changed by something else than typing */
+  box(draft: Draft): void;
   warn(text: string): void;
 }
 
@@ -173,26 +175,25 @@ export class Desk {
   // --- drafts -----------------------------------------------------------------------------------------------
 
   /** The draft of the bound session, or of the one that is not made yet. */
-  draft(): string {
-    const stored = this.memory.get(draftKey(this.boundId));
-    return typeof stored === "string" ? stored : "";
+  draft(): Draft {
+    return restoredDraft(this.memory.get(draftKey(this.boundId)));
   }
 
   /** `sessionId`: whose box it was typed in, which may not be the bound one any more. */
-  keepDraft(sessionId: string | undefined, text: string): void {
-    void this.memory.update(draftKey(sessionId), text === "" ? undefined : text);
+  keepDraft(sessionId: string | undefined, draft: Draft): void {
+    void this.memory.update(draftKey(sessionId), storedDraft(draft));
   }
 
   // --- prompts ----------------------------------------------------------------------------------------------
 
   async send(text: string, attachments: readonly Attachment[]): Promise<void> {
     if (text.trim() === "" || this.view.link.state !== "ready") return;
-    this.keepDraft(this.boundId, "");
+    this.keepDraft(this.boundId, EMPTY_DRAFT);
     let sessionId = this.boundId;
     try {
       sessionId ??= (await this.create()).sessionId;
     } catch (error) {
-      this.giveBack(undefined, [text]);
+      this.giveBack(undefined, [{ text, attachments }]);
       throw error;
     }
     const clientMessageId = randomUUID();
@@ -246,9 +247,7 @@ export class Desk {
         const now = (error.data as { epoch?: string } | undefined)?.epoch;
         if (now !== undefined && now !== epoch) return this.start(prompt, now);
       }
-      if (!isAnswer(error) || attachments.length === 0 || !error.message.includes("not built yet")) throw error;
-      // Refused is certainly not there, so the same id may carry the text with the attachments written out.
-      await this.wire.request("steadyhand/turn/start", { ...plain, text: inlined(text, attachments) });
+      throw error;
     }
   }
 
@@ -280,7 +279,7 @@ export class Desk {
       return;
     }
     const { event } = told;
-    const unknownPrompt = event.kind === "began" && told.sessionId === this.boundId && promptText(this.view, event.clientMessageId) === undefined;
+    const unknownPrompt = event.kind === "began" && told.sessionId === this.boundId && promptOf(this.view, event.clientMessageId) === undefined;
     this.happen({ kind: "turn", told });
     if (event.kind === "began") this.fact(event.clientMessageId, "acknowledged", "ended");
     if (unknownPrompt) void this.reread().catch(() => undefined); // another door than ours: the journal has its text
@@ -355,15 +354,13 @@ export class Desk {
 
   private take(advanced: Advanced): void {
     this.setOutbox(advanced.outbox);
-    for (const prompt of advanced.back) this.giveBack(prompt.sessionId, [prompt.text]);
+    for (const prompt of advanced.back) this.giveBack(prompt.sessionId, [prompt]);
   }
 
-  private giveBack(sessionId: string | undefined, texts: readonly string[]): void {
-    const stored = this.memory.get(draftKey(sessionId));
-    const back = texts.map((text) => ({ text }) as Outgoing);
-    const text = withReturned(typeof stored === "string" ? stored : "", back);
-    this.keepDraft(sessionId, text);
-    if (sessionId === this.boundId) this.voice.box(text);
+  private giveBack(sessionId: string | undefined, back: readonly Draft[]): void {
+    const draft = withReturned(restoredDraft(this.memory.get(draftKey(sessionId))), back);
+    this.keepDraft(sessionId, draft);
+    if (sessionId === this.boundId) this.voice.box(draft);
   }
 
   private setOutbox(outbox: readonly Outgoing[]): void {

@@ -58,7 +58,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   };
   const desk: Desk = new Desk(server, context.workspaceState, {
     happened: show,
-    box: (text) => chat.post({ kind: "box", text }),
+    box: (draft) => chat.post({ kind: "box", draft }),
     warn: (text) => void vscode.window.showWarningMessage(text),
   });
   const deeds: Deeds = new Deeds(() => server, desk, questions, recovery, looks, () => chat, output);

@@ -3,10 +3,12 @@
  *
  * A prompt is *not sent* while it waits for the one before it, *maybe delivered* from the moment it is written to
  * the connection, *accepted* when the server says that it is durable, *done* when its turn ended. Sends of a session
- * go one at a time. The text goes back to the box only when it is certain that the server has not got it: it was
+ * go one at a time. It goes back to the box, with what was attached, only when it is certain that the server has not got it: it was
  * refused, it was never written, or the server, asked by id after a loss, does not know it. A resend under the same
  * id runs nothing twice, whatever happened before.
  */
+import type { Draft } from "./attachments";
+import { restoredAttachments, withAttachment } from "./attachments";
 import type { Attachment } from "./protocol";
 
 export type Stage = "notSent" | "maybeDelivered" | "accepted" | "done";
@@ -90,15 +92,23 @@ export function inDoubt(outbox: Outbox): readonly Outgoing[] {
   return outbox.filter((prompt) => prompt.stage === "maybeDelivered" && prompt.doubtful);
 }
 
-/** What the box holds after prompts came back: they stand before what was typed since. */
-export function withReturned(draft: string, back: readonly Outgoing[]): string {
-  return [...back.map((prompt) => prompt.text), draft].filter((text) => text.trim() !== "").join("\n\n");
+/** What the box holds after prompts came back: they stand before what was typed since, with all that was attached. */
+export function withReturned(draft: Draft, back: readonly Draft[]): Draft {
+  const every = [...back, draft];
+  return {
+    text: every.map((one) => one.text).filter((text) => text.trim() !== "").join("\n\n"),
+    attachments: every.flatMap((one) => one.attachments).reduce<readonly Attachment[]>(withAttachment, []),
+  };
 }
 
 /** A stored outbox read back after a reload: whatever was written is in doubt; anything malformed is left out. */
 export function restored(stored: unknown): Outbox {
   if (!Array.isArray(stored)) return [];
-  return stored.filter(isOutgoing).map((prompt) => (prompt.stage === "maybeDelivered" ? { ...prompt, doubtful: true } : prompt));
+  return stored.filter(isOutgoing).map((prompt) => ({
+    ...prompt,
+    attachments: restoredAttachments(prompt.attachments),
+    doubtful: prompt.stage === "maybeDelivered" || prompt.doubtful,
+  }));
 }
 
 function isOutgoing(value: unknown): value is Outgoing {
@@ -112,30 +122,4 @@ function isOutgoing(value: unknown): value is Outgoing {
     typeof found["stage"] === "string" &&
     found["stage"] in TABLE
   );
-}
-
-/** The prompt as one text, for a server that takes no attachments yet. */
-export function inlined(text: string, attachments: readonly Attachment[]): string {
-  return [text, ...attachments.map(inlinedOne)].join("\n\n");
-}
-
-function inlinedOne(attachment: Attachment): string {
-  switch (attachment.kind) {
-    case "file":
-      return `(See the file ${attachment.path}.)`;
-    case "selection": {
-      const lines = `${attachment.range.start.line + 1}-${attachment.range.end.line + 1}`;
-      return `Selected in ${attachment.uri}, lines ${lines}:\n\n${fenced(attachment.text)}`;
-    }
-    case "problems":
-      return "(See the problems that the editor shows.)";
-    case "text":
-      return `${attachment.name}:\n\n${fenced(attachment.text)}`;
-  }
-}
-
-function fenced(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((found) => found[0].length));
-  const fence = "`".repeat(longest + 1);
-  return `${fence}\n${text}\n${fence}`;
 }

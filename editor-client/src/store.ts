@@ -24,6 +24,7 @@ import type {
   Usage,
   UserAskParams,
 } from "./protocol";
+import type { Draft } from "./attachments";
 import type { Outgoing } from "./outbox";
 
 /** How the connection to the server stands. */
@@ -171,12 +172,12 @@ export function missed(view: View, told: TurnEvent): boolean {
   );
 }
 
-/** The text of a prompt that was sent or waits, by its id. */
-export function promptText(view: View, clientMessageId: string): string | undefined {
-  return (
-    view.outbox.find((prompt) => prompt.clientMessageId === clientMessageId)?.text ??
-    view.bound?.queue.find((prompt) => prompt.clientMessageId === clientMessageId)?.text
-  );
+/** A prompt that was sent or waits, by its id. One that waits may have been edited since it was sent. */
+export function promptOf(view: View, clientMessageId: string): Draft | undefined {
+  const found =
+    view.outbox.find((prompt) => prompt.clientMessageId === clientMessageId) ??
+    view.bound?.queue.find((prompt) => prompt.clientMessageId === clientMessageId);
+  return found === undefined ? undefined : { text: found.text, attachments: found.attachments ?? [] };
 }
 
 /** How a session is called in a list. */
@@ -338,9 +339,9 @@ function applied(found: Bound, event: Event, turnId: string, id: string, view: V
 
 function began(found: Bound, clientMessageId: string, turnId: string, view: View | undefined): Bound {
   const known = found.items.some((item) => item.kind === "message" && item.clientMessageId === clientMessageId);
-  const text = view === undefined ? undefined : promptText(view, clientMessageId);
-  if (known || text === undefined) return { ...found, turnId, plan: [] };
-  const sent: Item = { kind: "message", id: clientMessageId, turnId, role: "user", text, reasoning: "", live: false, clientMessageId };
+  const prompt = view === undefined ? undefined : promptOf(view, clientMessageId);
+  if (known || prompt === undefined) return { ...found, turnId, plan: [] };
+  const sent: Item = { kind: "message", id: clientMessageId, turnId, role: "user", ...prompt, reasoning: "", live: false, clientMessageId };
   return { ...found, turnId, plan: [], items: [...found.items, sent] };
 }
 

@@ -1,9 +1,10 @@
 /** The desk over a server that loses answers: no prompt twice, no text lost, no binding that nobody asked for (D1, D2, S1; cases 40, 77, 79). */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Draft } from "../src/attachments";
 import type { Memory, Voice, Wire } from "../src/desk";
 import { Desk, isAnswer } from "../src/desk";
-import type { Session, SessionOpenResult } from "../src/protocol";
+import type { Attachment, Session, SessionOpenResult } from "../src/protocol";
 
 const at = "2026-01-31T09:30:00.000Z";
 const epoch = "e".repeat(32);
@@ -38,6 +39,7 @@ function setUp(answers: Record<string, Answer> = {}, stored: Record<string, unkn
   const asked: { method: string; params: Record<string, unknown> }[] = [];
   const memory = new Map<string, unknown>(Object.entries(stored));
   const boxes: string[] = [];
+  const drafts: Draft[] = [];
   const usual: Record<string, Answer> = {
     "steadyhand/session/list": () => ({ sessions: [session("a"), session("b")] }),
     "steadyhand/session/open": (params) => opened(String(params["sessionId"])),
@@ -60,9 +62,16 @@ function setUp(answers: Record<string, Answer> = {}, stored: Record<string, unkn
       return Promise.resolve();
     },
   };
-  const voice: Voice = { happened: () => undefined, box: (text) => boxes.push(text), warn: () => undefined };
-  return { desk: new Desk(wire, store, voice), asked, memory, boxes, sent: () => asked.filter((one) => one.method === "steadyhand/turn/start") };
+  const voice: Voice = { happened: () => undefined, box: (draft) => drafts.push(draft) && boxes.push(draft.text), warn: () => undefined };
+  return { desk: new Desk(wire, store, voice), asked, memory, boxes, drafts, sent: () => asked.filter((one) => one.method === "steadyhand/turn/start") };
 }
+
+function typed(text: string, ...attachments: Attachment[]): Draft {
+  return { text, attachments };
+}
+
+const FILE: Attachment = { kind: "file", path: "x.py" };
+const NOTES: Attachment = { kind: "text", name: "notes", text: "one" };
 
 const lostAnswer: Answer = () => Promise.reject(new Error("the connection got disposed"));
 
@@ -84,7 +93,7 @@ test("asked by id and not known: certainly not sent, so the text is back in the 
   await desk.connected();
   await desk.bind("a");
   await desk.send("do it", []);
-  desk.keepDraft("a", "typed since");
+  desk.keepDraft("a", typed("typed since"));
   desk.disconnected({ state: "lost", text: "…" });
   await desk.connected();
   assert.equal(sent().length, 1);
@@ -112,19 +121,42 @@ test("a refused prompt comes back; a stale epoch is sent again with the one that
   assert.deepEqual(desk.view.outbox.map((one) => one.stage), ["accepted"]);
 });
 
-test("a server that takes no attachments gets them written out, under the same id", async () => {
-  const { desk, sent } = setUp({
-    "steadyhand/turn/start": (params) => {
-      if ("attachments" in params) throw new Refusal(-32602, "$.attachments: not built yet");
-      return { turnId: "t", accepted: true, duplicate: false, queued: false };
-    },
-  });
+test("attachments go as they are, and a prompt without any names none (G5)", async () => {
+  const { desk, sent } = setUp();
   await desk.connected();
   await desk.bind("a");
-  await desk.send("look", [{ kind: "file", path: "x.py" }]);
-  const [first, second] = sent();
-  assert.equal(first?.params["clientMessageId"], second?.params["clientMessageId"]);
-  assert.match(String(second?.params["text"]), /x\.py/);
+  await desk.send("look", [FILE, NOTES]);
+  await desk.send("and this", []);
+  assert.deepEqual(sent().map((one) => one.params["attachments"]), [[FILE, NOTES], undefined]);
+  assert.deepEqual(sent().map((one) => one.params["text"]), ["look", "and this"]);
+});
+
+test("what was attached comes back with a refused prompt, beside what was attached since", async () => {
+  const refuse: Answer = () => {
+    throw new Refusal(-32602, "$.attachments: longer than 20 items");
+  };
+  const { desk, drafts } = setUp({ "steadyhand/turn/start": refuse });
+  await desk.connected();
+  await desk.bind("a");
+  const sending = desk.send("look", [FILE]);
+  desk.keepDraft("a", typed("typed since", NOTES));
+  await sending;
+  assert.deepEqual(drafts.at(-1), typed("look\n\ntyped since", FILE, NOTES));
+  assert.deepEqual(desk.draft(), typed("look\n\ntyped since", FILE, NOTES));
+});
+
+test("a draft keeps what is attached, over a switch and a reload (case 77)", async () => {
+  const { desk, memory, drafts } = setUp();
+  await desk.connected();
+  await desk.bind("a");
+  desk.keepDraft("a", typed("", FILE));
+  await desk.bind("b");
+  assert.deepEqual(drafts.at(-1), typed(""));
+  await desk.bind("a");
+  assert.deepEqual(drafts.at(-1), typed("", FILE));
+  const again = setUp({}, JSON.parse(JSON.stringify(Object.fromEntries(memory))) as Record<string, unknown>);
+  await again.desk.connected();
+  assert.deepEqual(again.desk.draft(), typed("", FILE));
 });
 
 test("of two bindings the later asked for holds, whichever answer comes last (case 79)", async () => {
@@ -148,7 +180,7 @@ test("drafts are kept per session, over a switch and a reload (case 77)", async 
   const { desk, memory, boxes } = setUp();
   await desk.connected();
   await desk.bind("a");
-  desk.keepDraft("a", "half a thought");
+  desk.keepDraft("a", typed("half a thought"));
   await desk.bind("b");
   assert.equal(boxes.at(-1), "");
   await desk.bind("a");
@@ -156,7 +188,7 @@ test("drafts are kept per session, over a switch and a reload (case 77)", async 
   const again = setUp({}, Object.fromEntries(memory));
   await again.desk.connected();
   assert.equal(again.desk.boundId, "a");
-  assert.equal(again.desk.draft(), "half a thought");
+  assert.deepEqual(again.desk.draft(), typed("half a thought"));
 });
 
 test("nothing is sent while the server is not there; the text stays", async () => {
@@ -164,10 +196,10 @@ test("nothing is sent while the server is not there; the text stays", async () =
   await desk.connected();
   await desk.bind("a");
   desk.disconnected({ state: "lost", text: "…" });
-  desk.keepDraft("a", "keep me");
+  desk.keepDraft("a", typed("keep me"));
   await desk.send("keep me", []);
   assert.equal(sent().length, 0);
-  assert.equal(desk.draft(), "keep me");
+  assert.deepEqual(desk.draft(), typed("keep me"));
 });
 
 test("a gap in the events is asked for; a reset reads the session again", async () => {

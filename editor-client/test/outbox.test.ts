@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Fact, Outgoing, Stage } from "../src/outbox";
-import { TABLE, advance, inDoubt, inlined, lose, nextToWrite, put, restored, withReturned } from "../src/outbox";
+import { TABLE, advance, inDoubt, lose, nextToWrite, put, restored, withReturned } from "../src/outbox";
 
 const FACTS: readonly Fact[] = ["written", "acknowledged", "refused", "lost", "known", "unknown", "ended"];
 const STAGES: readonly Stage[] = ["notSent", "maybeDelivered", "accepted", "done"];
@@ -46,9 +46,13 @@ test("asked by id after the loss: known is accepted, unknown comes back, each on
   assert.deepEqual(advance(unknown.outbox, "b", "unknown").back, []);
 });
 
-test("what comes back stands before what was typed since", () => {
-  assert.equal(withReturned("typed since", [prompt("a"), prompt("b")]), "text of a\n\ntext of b\n\ntyped since");
-  assert.equal(withReturned("  ", [prompt("a")]), "text of a");
+test("what comes back stands before what was typed since, and nothing that was attached is lost or doubled", () => {
+  const since = { text: "typed since", attachments: [{ kind: "file" as const, path: "b.py" }] };
+  const empty = { text: "  ", attachments: [] };
+  assert.deepEqual(withReturned(since, [prompt("a"), prompt("b")]), { ...since, text: "text of a\n\ntext of b\n\ntyped since" });
+  assert.deepEqual(withReturned(empty, [prompt("a")]), { text: "text of a", attachments: [] });
+  const back = { ...prompt("a"), attachments: [{ kind: "file" as const, path: "a.py" }, ...since.attachments] };
+  assert.deepEqual(withReturned(since, [back]).attachments, back.attachments);
 });
 
 test("read back after a reload, what was written is in doubt; malformed entries are left out", () => {
@@ -61,12 +65,4 @@ test("read back after a reload, what was written is in doubt; malformed entries 
 
 test("put starts as not sent", () => {
   assert.equal(put([], prompt("a", "accepted"))[0]?.stage, "notSent");
-});
-
-test("attachments written out: a selection in a fence that its text cannot close", () => {
-  const range = { start: { line: 1, character: 0 }, end: { line: 2, character: 0 } };
-  const text = inlined("look", [{ kind: "selection", uri: "file:///a.md", range, text: "```\nx\n```" }, { kind: "file", path: "b.py" }]);
-  assert.ok(text.startsWith("look\n\n"));
-  assert.ok(text.includes("lines 2-3:\n\n````\n```\nx\n```\n````"));
-  assert.ok(text.includes("b.py"));
 });

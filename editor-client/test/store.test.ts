@@ -84,6 +84,17 @@ test("a prompt shows as the user's when its turn begins, with the text that was 
   assert.equal(view.bound.turnId, T);
 });
 
+test("a prompt shows what was attached to it, whether it was sent or waited (G5)", () => {
+  const attachments = [{ kind: "file" as const, path: "a.py" }];
+  const outgoing = { clientMessageId: "m1", sessionId: S, text: "look", attachments, stage: "maybeDelivered" as const, doubtful: false };
+  const sent = fold(open, { kind: "outbox", outbox: [outgoing] }, turn(1, { kind: "began", clientMessageId: "m1" }));
+  const waiting = { clientMessageId: "m1", text: "look", attachments, at, paused: false };
+  const waited = fold(open, { kind: "queue", sessionId: S, queue: [waiting] }, turn(1, { kind: "began", clientMessageId: "m1" }));
+  for (const view of [sent, waited]) {
+    assert.deepEqual(view.bound?.items.map((item) => item.kind === "message" && item.attachments), [attachments]);
+  }
+});
+
 test("the end of a turn says the files really changed, and the paths that are only claimed (G6)", () => {
   const changed = [{ path: "a", change: "created" as const }];
   const view = fold(open, turn(1, { kind: "text", messageId: id("a"), delta: "x" }), turn(2, { kind: "ended", reason: "done", changed, unclaimed: ["b"] }));

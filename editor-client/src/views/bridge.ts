@@ -3,21 +3,22 @@
  *
  * The chat gets one whole view when it is made, and each happening after that; it folds them with `reduce`.
  */
+import type { Draft } from "../attachments";
 import type { Action, Attachment, Mode, OptionId, UserAnswer } from "../protocol";
 import type { Happened, View } from "../store";
 
 export type ToChat =
-  | { readonly kind: "view"; readonly view: View; readonly draft: string; readonly trusted: boolean; readonly provider: string }
+  | { readonly kind: "view"; readonly view: View; readonly draft: Draft; readonly trusted: boolean; readonly provider: string }
   | { readonly kind: "happened"; readonly happened: Happened }
-  /** the text of the box, replaced */
-  | { readonly kind: "box"; readonly text: string }
+  /** what the box holds, replaced */
+  | { readonly kind: "box"; readonly draft: Draft }
   | { readonly kind: "attach"; readonly attachment: Attachment }
   | { readonly kind: "completions"; readonly asked: number; readonly paths: readonly string[] }
   | { readonly kind: "do"; readonly what: "focus" | "send" | "sessions" };
 
 export type FromChat =
   | { readonly kind: "ready" }
-  | { readonly kind: "draft"; readonly sessionId: string | undefined; readonly text: string }
+  | { readonly kind: "draft"; readonly sessionId: string | undefined; readonly draft: Draft }
   | { readonly kind: "send"; readonly text: string; readonly attachments: readonly Attachment[] }
   | { readonly kind: "stop" }
   | { readonly kind: "answer"; readonly askId: string; readonly option: OptionId; readonly note: string }
@@ -38,6 +39,7 @@ export type FromChat =
   | { readonly kind: "insert"; readonly text: string }
   | { readonly kind: "complete"; readonly asked: number; readonly query: string }
   | { readonly kind: "attachSelection" }
+  | { readonly kind: "attachProblems" }
   | { readonly kind: "saveAndGoOn"; readonly path: string; readonly turnId: string }
   | { readonly kind: "startServer" }
   | { readonly kind: "showLog" };

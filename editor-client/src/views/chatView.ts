@@ -6,13 +6,14 @@
  */
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
+import type { Draft } from "../attachments";
 import type { Happened, View } from "../store";
 import type { FromChat, ToChat } from "./bridge";
 
 export const chatViewId = "steadyhand.chat";
 
 export interface ChatDeeds {
-  whole(): { readonly view: View; readonly draft: string };
+  whole(): { readonly view: View; readonly draft: Draft };
   on(message: Exclude<FromChat, { kind: "ready" }>): Promise<void>;
 }
 

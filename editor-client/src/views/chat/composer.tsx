@@ -6,12 +6,14 @@
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { JSX, RefObject } from "preact";
+import type { Draft } from "../../attachments";
+import { EMPTY_DRAFT, withAttachment } from "../../attachments";
 import type { Attachment, Mode, Usage } from "../../protocol";
 import type { Bound, Link } from "../../store";
 import { UNTRUSTED } from "../../words";
+import { Chips } from "./chips";
 import { tell } from "./host";
 import { Icon } from "./icons";
-import { attachmentName } from "./message";
 
 const draft_ms = 250;
 const MODES: readonly { readonly mode: Mode; readonly label: string; readonly hint: string }[] = [
@@ -37,7 +39,7 @@ interface Choice {
 }
 
 export interface Incoming {
-  readonly box: { readonly text: string; readonly at: number };
+  readonly box: { readonly draft: Draft; readonly at: number };
   readonly completions: { readonly asked: number; readonly paths: readonly string[] };
   readonly attachment: Attachment | undefined;
 }
@@ -54,9 +56,9 @@ interface Props {
 }
 
 export function Composer({ bound, link, trusted, provider, incoming, attachmentTaken, box, sendNow }: Props): JSX.Element {
-  const [text, setText] = useState(incoming.box.text);
+  const [{ text, attachments }, setDraft] = useState(incoming.box.draft);
+  const latest = useRef(incoming.box.draft);
   const [caret, setCaret] = useState(0);
-  const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
   const [chosen, setChosen] = useState(0);
   const [closedFor, setClosedFor] = useState("");
   const sessionId = bound?.session.sessionId;
@@ -65,13 +67,12 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
   const asked = useAsked(word);
 
   useEffect(() => {
-    setText(incoming.box.text);
-    setCaret(incoming.box.text.length);
+    hold(incoming.box.draft);
+    setCaret(incoming.box.draft.text.length);
   }, [incoming.box.at]);
   useEffect(() => {
     if (incoming.attachment === undefined) return;
-    const added = incoming.attachment;
-    setAttachments((before) => [...before.filter((one) => attachmentName(one) !== attachmentName(added)), added]);
+    attach(incoming.attachment);
     attachmentTaken();
   }, [incoming.attachment]);
   useEffect(() => {
@@ -81,17 +82,22 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
     area.style.height = `${Math.min(area.scrollHeight, 220)}px`;
   }, [text]);
 
-  const keep = (value: string, soon: boolean): void => {
+  /** `latest` has it at once, the drawn state with the next drawing. */
+  function hold(draft: Draft): void {
+    latest.current = draft;
+    setDraft(draft);
+  }
+  const keep = (soon: boolean): void => {
     clearTimeout(keeping.current);
-    const now = (): void => tell({ kind: "draft", sessionId, text: value });
+    const now = (): void => tell({ kind: "draft", sessionId, draft: latest.current });
     if (soon) keeping.current = setTimeout(now, draft_ms);
     else now();
   };
   const edit = (value: string, at: number): void => {
-    setText(value);
+    hold({ ...latest.current, text: value });
     setCaret(at);
     setChosen(0);
-    keep(value, true);
+    keep(true);
   };
   const replaceWord = (by: string): void => {
     const value = `${text.slice(0, word.start)}${by}${text.slice(caret)}`;
@@ -101,8 +107,13 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
       box.current?.setSelectionRange(word.start + by.length, word.start + by.length);
     });
   };
-  const attach = (attachment: Attachment): void => {
-    setAttachments((before) => [...before.filter((one) => attachmentName(one) !== attachmentName(attachment)), attachment]);
+  function attach(attachment: Attachment): void {
+    hold({ ...latest.current, attachments: withAttachment(latest.current.attachments, attachment) });
+    keep(false);
+  }
+  const detach = (attachment: Attachment): void => {
+    hold({ ...latest.current, attachments: latest.current.attachments.filter((one) => one !== attachment) });
+    keep(false);
   };
   const choices = word.text === closedFor ? [] : choicesFor(word.text, text, incoming.completions.asked === asked ? incoming.completions.paths : [], replaceWord, attach);
   const can = link.state === "ready" && text.trim() !== "" && bound?.session.readOnly === undefined;
@@ -110,8 +121,7 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
     if (!can) return;
     clearTimeout(keeping.current);
     tell({ kind: "send", text, attachments });
-    setText("");
-    setAttachments([]);
+    hold(EMPTY_DRAFT);
     setCaret(0);
   };
   sendNow.current = send;
@@ -168,19 +178,7 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
         </ul>
       )}
       <div class="box">
-        {attachments.length > 0 && (
-          <div class="chips">
-            {attachments.map((attachment) => (
-              <span class="chip" key={attachmentName(attachment)}>
-                <Icon name="file" />
-                {attachmentName(attachment)}
-                <button type="button" class="chip-close" aria-label={`Remove ${attachmentName(attachment)}`} onClick={() => setAttachments(attachments.filter((one) => one !== attachment))}>
-                  <Icon name="close" />
-                </button>
-              </span>
-            ))}
-          </div>
-        )}
+        <Chips attachments={attachments} remove={detach} />
         <textarea
           ref={box}
           rows={1}
@@ -192,7 +190,7 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
           onInput={(event) => edit(event.currentTarget.value, event.currentTarget.selectionStart)}
           onKeyUp={(event) => setCaret(event.currentTarget.selectionStart)}
           onClick={(event) => setCaret(event.currentTarget.selectionStart)}
-          onBlur={() => keep(text, false)}
+          onBlur={() => keep(false)}
           onKeyDown={onKeyDown}
         />
         <div class="bar">
@@ -302,7 +300,7 @@ function choicesFor(word: string, text: string, paths: readonly string[], replac
       hint: "what the editor reports",
       pick: () => {
         replace("");
-        attach({ kind: "problems" });
+        tell({ kind: "attachProblems" });
       },
     },
   ];

@@ -1,5 +1,6 @@
 /** The page: holds the folded view, draws it once a frame, and hands messages to where they belong. */
 import { render } from "preact";
+import { EMPTY_DRAFT } from "../../attachments";
 import { EMPTY, reduce } from "../../store";
 import type { View } from "../../store";
 import type { ToChat } from "../bridge";
@@ -11,7 +12,7 @@ import { tell } from "./host";
 let view: View = EMPTY;
 let trusted = true;
 let provider = "practice";
-let incoming: Incoming = { box: { text: "", at: 0 }, completions: { asked: 0, paths: [] }, attachment: undefined };
+let incoming: Incoming = { box: { draft: EMPTY_DRAFT, at: 0 }, completions: { asked: 0, paths: [] }, attachment: undefined };
 let doing: Doing | undefined;
 let drawing = false;
 let stamp = 0;
@@ -20,13 +21,13 @@ function receive(message: ToChat): void {
   switch (message.kind) {
     case "view":
       ({ view, trusted, provider } = message);
-      incoming = { ...incoming, box: { text: message.draft, at: ++stamp } };
+      incoming = { ...incoming, box: { draft: message.draft, at: ++stamp } };
       break;
     case "happened":
       view = reduce(view, message.happened);
       break;
     case "box":
-      incoming = { ...incoming, box: { text: message.text, at: ++stamp } };
+      incoming = { ...incoming, box: { draft: message.draft, at: ++stamp } };
       break;
     case "attach":
       incoming = { ...incoming, attachment: message.attachment };

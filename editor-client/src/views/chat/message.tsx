@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Attachment } from "../../protocol";
 import type { Item } from "../../store";
+import { Chips } from "./chips";
 import { tell } from "./host";
 import { Icon } from "./icons";
 import { safeHtml } from "./markdown";
@@ -34,34 +35,10 @@ export function UserText({ text, attachments, state }: { readonly text: string; 
   return (
     <article class={`message user${state === undefined ? "" : " in-flight"}`} aria-label="You">
       <div class="user-text">{text}</div>
-      {attachments.length > 0 && (
-        <div class="chips">
-          {attachments.map((attachment) => (
-            <span class="chip" key={attachmentName(attachment)}>
-              <Icon name="file" />
-              {attachmentName(attachment)}
-            </span>
-          ))}
-        </div>
-      )}
+      <Chips attachments={attachments} />
       {state !== undefined && <div class="in-flight-state">{state}</div>}
     </article>
   );
-}
-
-export function attachmentName(attachment: Attachment): string {
-  switch (attachment.kind) {
-    case "file":
-      return attachment.path;
-    case "selection": {
-      const name = attachment.uri.slice(attachment.uri.lastIndexOf("/") + 1);
-      return `${decodeURIComponent(name)}:${attachment.range.start.line + 1}–${attachment.range.end.line + 1}`;
-    }
-    case "problems":
-      return "problems";
-    case "text":
-      return attachment.name;
-  }
 }
 
 function Reasoning({ text, live }: { readonly text: string; readonly live: boolean }): JSX.Element {

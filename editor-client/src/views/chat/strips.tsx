@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import type { PlanItem, Queued } from "../../protocol";
 import type { Bound, View } from "../../store";
 import { effects } from "../../words";
+import { Chips } from "./chips";
 import { tell } from "./host";
 import { Icon } from "./icons";
 
@@ -108,7 +109,10 @@ function QueueRow({ prompt }: { readonly prompt: Queued }): JSX.Element {
   return (
     <div class="queue-row">
       {text === undefined ? (
-        <span class="queue-text">{prompt.text}</span>
+        <div class="queue-text">
+          {prompt.text}
+          <Chips attachments={prompt.attachments ?? []} />
+        </div>
       ) : (
         <textarea
           rows={2}
