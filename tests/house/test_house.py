@@ -21,6 +21,7 @@ CORE = ROOT / "server" / "steadyhand" / "core"
 TOP_LEVEL = {
     *("pyproject.toml", "README.md", "LICENSE", "server", "protocol", "editor-client", "tests", "docs"),
     *("Makefile", ".ci", ".gitignore", "requirements.lock", "requirements-dev.lock"),
+    "requirements-realmodel.lock",
 }
 TESTED = ("core", "journal", "session", "scenarios", "crash", "e2e", "house")
 INVARIANTS = {f"I{number}" for number in range(1, 17)}

