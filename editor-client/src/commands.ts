@@ -12,7 +12,7 @@ import type { Questions } from "./questions";
 import type { Recovery } from "./recovery";
 import type { ChatView } from "./views/chatView";
 import type { Node } from "./views/recoveryTree";
-import { ACTION, standing } from "./words";
+import { ACTION, grantLine, standing } from "./words";
 
 export interface Parts {
   readonly connection: Connection;
@@ -58,6 +58,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     resumeQueue: () => desk.resumeQueue(),
     allowOnce: () => answer("once"),
     rejectCall: () => answer("reject"),
+    showPermissions: () => showPermissions(connection),
     showUncertain: () => vscode.commands.executeCommand("steadyhand.recovery.focus"),
     inspectEffect: act("inspect"),
     confirmEffect: act("confirm"),
@@ -125,6 +126,20 @@ async function chooseMode(desk: Desk): Promise<void> {
   const allowed = vscode.workspace.isTrusted ? modes : modes.slice(0, 1);
   const chosen = await vscode.window.showQuickPick(allowed, { title: "Mode of this session" });
   if (chosen !== undefined) await desk.setMode(chosen.label);
+}
+
+/** What passes without asking; what is picked is taken back. */
+async function showPermissions(connection: Connection): Promise<void> {
+  const { grants } = await connection.command("steadyhand.permissions.list");
+  if (grants.length === 0) {
+    void vscode.window.showInformationMessage("Nothing is remembered: every call is asked about, but what the mode and the rules let pass.");
+    return;
+  }
+  const items = grants.map((grant) => ({ ...grantLine(grant), grantId: grant.grantId }));
+  const options = { title: "What passes without asking", placeHolder: "Pick what shall be asked about again", canPickMany: true } as const;
+  const taken = (await vscode.window.showQuickPick(items, options)) ?? [];
+  for (const { grantId } of taken) await connection.command("steadyhand.permissions.forget", { grantId });
+  if (taken.length > 0) void vscode.window.showInformationMessage(`${taken.length === 1 ? "One permission is" : `${taken.length} permissions are`} taken back.`);
 }
 
 async function showDoctor(connection: Connection): Promise<void> {

@@ -3,7 +3,7 @@
  *
  * Each record is total over the wire's words, so a new word of the server is a compile error here.
  */
-import type { Action, CallState, Change, Check, Reason, Settled, Uncertain } from "./protocol";
+import type { Action, CallState, Change, Check, Reason, Settled, StandingGrant, Uncertain } from "./protocol";
 
 export const ACTION: Readonly<Record<Action, string>> = {
   inspect: "Inspect",
@@ -119,3 +119,10 @@ export function effects(count: number): string {
 }
 
 export const UNTRUSTED = "This folder is not trusted: the agent only reads here, whatever the mode of the session.";
+
+/** A permission that is remembered, for a list. */
+export function grantLine(grant: StandingGrant): { readonly label: string; readonly description: string } {
+  const where = { session: "in one session", workspace: `in ${grant.workspace ?? ""}`, user: "in all workspaces" }[grant.lasts];
+  if (grant.command === undefined) return { label: `${verb(grant.tool)} any file of the workspace`, description: where };
+  return { label: grant.command, description: `${grant.cwd === "." ? "" : `from ${grant.cwd ?? ""}, `}${where}` };
+}

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { findPython, newEnough } from "../src/python";
 import { afterCrash, crash_window_ms, crashes_max } from "../src/restart";
 import { machineSettings } from "../src/settings";
-import { callReason, standing, subject, verb } from "../src/words";
+import { callReason, grantLine, standing, subject, verb } from "../src/words";
 
 const machine = (installed: Record<string, string>) => (command: string) => Promise.resolve(installed[command]);
 
@@ -69,4 +69,11 @@ test("settings: what the user set and nothing else, and whether the folder is tr
 test("why a call stands as it does is said in words, known or not", () => {
   assert.match(callReason("interrupted_before_execution"), /did not run/);
   assert.equal(callReason("some_later_word"), "some later word");
+});
+
+test("a remembered permission says what it lets pass and how far it reaches (G2)", () => {
+  const grantId = "1".repeat(32);
+  assert.deepEqual(grantLine({ grantId, lasts: "workspace", tool: "write_file", workspace: "/w" }), { label: "Write any file of the workspace", description: "in /w" });
+  assert.deepEqual(grantLine({ grantId, lasts: "user", tool: "run_command", command: "npm test", cwd: "." }), { label: "npm test", description: "in all workspaces" });
+  assert.deepEqual(grantLine({ grantId, lasts: "session", tool: "run_command", command: "make", cwd: "/w/sub" }), { label: "make", description: "from /w/sub, in one session" });
 });

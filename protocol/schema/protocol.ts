@@ -1021,6 +1021,38 @@ export interface PermissionAnswer {
   readonly note?: string;
 }
 
+/** Something that passes without asking by the user's word, until it is taken back. */
+export interface StandingGrant {
+  /** names it for `steadyhand.permissions.forget` */
+  readonly grantId: Id;
+  /** how far it reaches; user: every workspace */
+  readonly lasts: "session" | "workspace" | "user";
+  /** canonical tool name */
+  readonly tool: string;
+  /** when it was given; absent for a session's */
+  readonly at?: Time;
+  /** whose it is; for a session's */
+  readonly sessionId?: Id;
+  /** absolute folder; for a workspace's */
+  readonly workspace?: string;
+  /** the very command; absent for a file tool */
+  readonly command?: string;
+  /** its folder, from the workspace on, absolute for a session's; absent for a file tool */
+  readonly cwd?: string;
+}
+
+/** Of `steadyhand.permissions.forget`. */
+export interface PermissionsForgetArguments {
+  /** as the list gave it */
+  readonly grantId: Id;
+}
+
+/** Of `steadyhand.permissions.list` and `.forget`: what stands now. */
+export interface PermissionsResult {
+  /** of the open sessions, then those remembered beyond one, oldest first */
+  readonly grants: readonly StandingGrant[];
+}
+
 /** A question of the model to the user. */
 export interface UserAskParams {
   /** of this question */
@@ -1294,6 +1326,8 @@ export interface Commands {
   readonly "steadyhand.recovery.retry": { readonly arguments: readonly [RecoveryArguments]; readonly result: ResolveResult };
   readonly "steadyhand.recovery.restore": { readonly arguments: readonly [RecoveryArguments]; readonly result: ResolveResult };
   readonly "steadyhand.recovery.endSurvivors": { readonly arguments: readonly [EndSurvivorsArguments]; readonly result: EndSurvivorsResult };
+  readonly "steadyhand.permissions.list": { readonly arguments: readonly []; readonly result: PermissionsResult };
+  readonly "steadyhand.permissions.forget": { readonly arguments: readonly [PermissionsForgetArguments]; readonly result: PermissionsResult };
   readonly "steadyhand.ask": { readonly arguments: readonly [AskArguments]; readonly result: AskResult };
   readonly "steadyhand.cancel": { readonly arguments: readonly [CancelArguments]; readonly result: CancelResult };
   readonly "steadyhand.doctor": { readonly arguments: readonly []; readonly result: DoctorResult };

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from steadyhand_protocol.recovery import Uncertain
-from steadyhand_protocol.values import Id
+from steadyhand_protocol.values import Id, Time
 
 OptionId: TypeAlias = Literal["once", "session", "workspace", "user", "reject", "inspect", "confirm", "waive", "refuse"]
 
@@ -46,6 +46,34 @@ class PermissionAnswer:
 
     option: OptionId  # id of one of the options offered
     note: str | None = None  # what the user wants the model to know; absent when nothing
+
+
+@attrs.frozen(kw_only=True)
+class StandingGrant:
+    """Something that passes without asking by the user's word, until it is taken back."""
+
+    grant_id: Id  # names it for `steadyhand.permissions.forget`
+    lasts: Literal["session", "workspace", "user"]  # how far it reaches; user: every workspace
+    tool: str  # canonical tool name
+    at: Time | None = None  # when it was given; absent for a session's
+    session_id: Id | None = None  # whose it is; for a session's
+    workspace: str | None = None  # absolute folder; for a workspace's
+    command: str | None = None  # the very command; absent for a file tool
+    cwd: str | None = None  # its folder, from the workspace on, absolute for a session's; absent for a file tool
+
+
+@attrs.frozen(kw_only=True)
+class PermissionsForgetArguments:
+    """Of `steadyhand.permissions.forget`."""
+
+    grant_id: Id  # as the list gave it
+
+
+@attrs.frozen(kw_only=True)
+class PermissionsResult:
+    """Of `steadyhand.permissions.list` and `.forget`: what stands now."""
+
+    grants: tuple[StandingGrant, ...]  # of the open sessions, then those remembered beyond one, oldest first
 
 
 @attrs.frozen(kw_only=True)

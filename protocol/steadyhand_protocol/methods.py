@@ -118,6 +118,8 @@ COMMANDS: tuple[Command, ...] = (
         recovery.EndSurvivorsArguments,
         recovery.EndSurvivorsResult,
     ),
+    Command("steadyhand.permissions.list", None, approval.PermissionsResult),
+    Command("steadyhand.permissions.forget", approval.PermissionsForgetArguments, approval.PermissionsResult),
     Command("steadyhand.ask", commands.AskArguments, commands.AskResult),
     Command("steadyhand.cancel", commands.CancelArguments, turn.CancelResult),
     Command("steadyhand.doctor", None, commands.DoctorResult),

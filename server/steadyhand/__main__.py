@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from steadyhand.edge.stdio import Stdio
     from steadyhand.ports import Clock, Disk, Ids, Models, Processes, TextFilter
 
-VERBS = ("sessions", "show", "export", "recovery", "jobs", "ask", "doctor")
+VERBS = ("sessions", "show", "export", "recovery", "jobs", "permissions", "ask", "doctor")
 USAGE = (
     "usage: steadyhand [--stdio] [--clientProcessId=N] [--state-dir DIR] [--version]   serve an editor\n"
     f"       steadyhand {{{','.join(VERBS)}}} [--help]   without one"

@@ -104,7 +104,7 @@ def test_permission_by_our_own_request(desk: Desk) -> None:
     assert question["arguments"] == '{"content":"hello","path":"a.txt"}'
     assert question["title"] == "write_file: a.txt"
     assert "+hello" in question["diff"]
-    assert [option["id"] for option in question["options"]] == ["once", "session", "reject"]
+    assert [option["id"] for option in question["options"]] == ["once", "session", "workspace", "user", "reject"]
     (call,) = client.calls(turn_id)
     assert (call["state"], call["reason"]) == ("refused", "denied")
     assert "not today" in call["reply"]["text"]

@@ -29,7 +29,7 @@ NOTIFICATIONS = "turn/event recovery/changed session/changed queue/changed"
 QUESTIONS = "permission/ask user/ask document/save secret/get"
 COMMANDS = """
     recovery.list recovery.inspect recovery.confirm recovery.reject recovery.waive recovery.retry
-    recovery.restore recovery.endSurvivors ask cancel doctor
+    recovery.restore recovery.endSurvivors permissions.list permissions.forget ask cancel doctor
 """
 NOT_BUILT = "session/fork checkpoint/rewind"
 KINDS = """

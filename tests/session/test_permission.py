@@ -59,8 +59,11 @@ async def test_what_a_question_says(tmp_path: Path) -> None:
         assert question.diff is not None
         assert "-old" in question.diff
         assert "+new" in question.diff
-        assert [option.id for option in question.options] == ["once", "session", "reject"]
-        assert [option.label for option in question.options] == ["Allow once", "Allow in this session", "Reject"]
+        assert [option.id for option in question.options] == ["once", "session", "workspace", "user", "reject"]
+        assert [option.label for option in question.options] == [
+            *("Allow once", "Allow in this session", "Allow in this workspace", "Allow in all workspaces", "Reject"),
+        ]
+        assert [option.id for option in question.short_options] == ["once", "session", "reject"]
         assert (question.session_id, question.turn_id) == (owner.session_id, accepted.turn_id)
         assert question.call_id == calls_of(owner)[0].call_id
         assert "started" not in kinds(owner)
@@ -96,7 +99,7 @@ async def test_a_no_with_a_note(tmp_path: Path) -> None:
         assert "started" not in kinds(owner)
 
 
-@pytest.mark.parametrize("answer", [None, Answer("workspace"), Answer("yes"), Answer("")])
+@pytest.mark.parametrize("answer", [None, Answer("confirm"), Answer("yes"), Answer("")])
 async def test_no_answer_is_never_a_yes(tmp_path: Path, answer: Answer | None) -> None:
     """wire.md: null, an error or an option that was not offered: refused as not answered, and recorded so."""
     async with staged(tmp_path, asks(write("a.txt", "1")), says("ok"), editor=ScriptedEditor(answer)) as stage:

@@ -1,6 +1,7 @@
 """What a command line asks for. Bad flags end the program with 2 and a usage on stderr, as argparse has it.
 
     steadyhand sessions | show ID | export ID | doctor | ask TEXT | jobs [list | stop ID]
+    steadyhand permissions list | forget ID
     steadyhand recovery list | inspect ID | confirm ID | reject ID | waive ID | restore ID | retry ID | end-survivors ID
 
 Each takes `--json` and `--state-dir DIR`. An ID is an id or a unique beginning of it, of 4 digits or more.
@@ -16,8 +17,8 @@ import attrs
 
 from steadyhand.core.record import Mode
 
-Verb = Literal["sessions", "show", "export", "recovery", "jobs", "ask", "doctor"]
-Deed = Literal["list", "inspect", "confirm", "reject", "waive", "restore", "retry", "end-survivors", "stop"]
+Verb = Literal["sessions", "show", "export", "recovery", "jobs", "permissions", "ask", "doctor"]
+Deed = Literal["list", "inspect", "confirm", "reject", "waive", "restore", "retry", "end-survivors", "stop", "forget"]
 VERBS: tuple[str, ...] = get_args(Verb)
 tail_default = 200
 
@@ -40,7 +41,7 @@ _JOBS: dict[Deed, str] = {
 
 @attrs.frozen
 class Flags:
-    """`id`: of a session, of an attempt for `recovery`, of a job for `jobs`; None where the verb needs none."""
+    """`id`: of a session, an attempt (`recovery`), a job or a grant (`permissions`); None where the verb needs none."""
 
     verb: Verb
     json: bool = False
@@ -85,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--format", dest="form", choices=("markdown", "json"))
     _add_recovery(verb("recovery", "uncertain effects: list, look, decide"), shared)
     _add_jobs(verb("jobs", "background commands: list, stop"), shared)
+    _add_permissions(verb("permissions", "what passes without asking, for a workspace or for all"), shared)
     ask = verb("ask", "a prompt, carried out here and now")
     ask.add_argument("text", metavar="TEXT")
     ask.add_argument("--session", metavar="ID", help="go on with it; else a new one is made")
@@ -112,6 +114,15 @@ def _add_jobs(parser: argparse.ArgumentParser, shared: argparse.ArgumentParser) 
         deed = deeds.add_parser(name, parents=[shared], help=does, description=f"{does}.")
         if name == "stop":
             deed.add_argument("id", metavar="ID", help="of the job, or a unique beginning of 4 digits or more")
+
+
+def _add_permissions(parser: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
+    deeds = parser.add_subparsers(dest="deed")
+    listed = "what is remembered; also without a word"
+    deeds.add_parser("list", parents=[shared], help=listed, description=f"{listed}.")
+    taken = "take one back, so that it is asked about again"
+    forget = deeds.add_parser("forget", parents=[shared], help=taken, description=f"{taken}.")
+    forget.add_argument("id", metavar="ID", help="a unique beginning of 4 digits or more, or `all`")
 
 
 def _count(text: str) -> int:

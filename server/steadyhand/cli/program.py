@@ -36,6 +36,7 @@ _VERBS: Mapping[Verb, Callable[[House, Flags, Terminal], Awaitable[int]]] = {
     "export": verbs.export,
     "recovery": recovery,
     "jobs": jobs,
+    "permissions": verbs.permissions,
     "ask": verbs.ask,
     "doctor": verbs.doctor,
 }

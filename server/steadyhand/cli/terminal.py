@@ -93,7 +93,7 @@ class Terminal:
         return self._keyboard is not None
 
     async def ask_permission(self, question: PermissionQuestion) -> Answer | None:
-        return await self.choose(f"{question.text}\n{question.diff or ''}".rstrip(), question.options)
+        return await self.choose(f"{question.text}\n{question.diff or ''}".rstrip(), question.short_options)
 
     async def ask_held_back(self, question: HeldBackQuestion) -> Answer | None:
         return await self.choose(question.text, question.options)

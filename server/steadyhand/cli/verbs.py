@@ -1,4 +1,4 @@
-"""The verbs that are not about recovery: sessions, show, export, ask, doctor. Each gives the exit code.
+"""The verbs that are not about recovery: sessions, show, export, permissions, ask, doctor. Each gives the exit code.
 
 Sessions that are only looked at are read without taking them, so that an editor that has one open is not disturbed.
 """
@@ -20,6 +20,7 @@ from steadyhand.core.views import ChangedFile, SessionView, TurnEnded
 from steadyhand.session import desk, prompts, shelf
 from steadyhand.session.diagnosis import diagnose
 from steadyhand.session.glimpse import glimpse, owned_text
+from steadyhand.session.granted import NOTHING, forget, granted, meant, shown_grant
 from steadyhand.session.house import House, OpenedView
 from steadyhand.session.owner import Owner
 from steadyhand.session.reviving import revive
@@ -70,6 +71,23 @@ async def export(house: House, flags: Flags, terminal: Terminal) -> int:
         terminal.answer({"text": text})
     else:
         terminal.raw(text)
+    return 0
+
+
+async def permissions(house: House, flags: Flags, terminal: Terminal) -> int:
+    """What is remembered beyond a session; those of a session are taken back in its chat."""
+    known = await granted(house.world, ())
+    forgotten = meant(known, flags.id or "") if flags.deed == "forget" else ()
+    if forgotten:
+        await forget(house.world, (), forgotten)
+    if flags.json:
+        terminal.answer({"grants": await granted(house.world, ())})
+        return 0
+    if flags.deed == "forget":
+        lines = [f"Forgotten: {shown_grant(grant)}" for grant in forgotten]
+    else:
+        lines = [shown_grant(grant) for grant in known]
+    terminal.say("\n".join(lines) or NOTHING)
     return 0
 
 

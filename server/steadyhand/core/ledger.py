@@ -22,6 +22,7 @@ from steadyhand.core.record import (
     EffectClass,
     Ended,
     Epoch,
+    Forget,
     Inspection,
     Intent,
     Job,
@@ -256,6 +257,8 @@ class Ledger:
                 self._advance(record, stamped)
             case Permission():
                 self._permit(record)
+            case Forget(attempt_id):
+                self.grants = [grant for grant in self.grants if grant.attempt_id != attempt_id]
             case Supplied():
                 self._supply(record)
             case Notice():

@@ -13,6 +13,10 @@ class Option:
     label: str
 
 
+BEYOND_THE_SESSION = frozenset({"workspace", "user"})
+"""Options of a permission that a short question leaves out: the titles of `window/showMessageRequest` are wire.md's."""
+
+
 @attrs.frozen
 class PermissionQuestion:
     ask_id: str
@@ -25,6 +29,11 @@ class PermissionQuestion:
     text: str  # one plain sentence or two: what will happen
     options: tuple[Option, ...]
     diff: str | None = None
+
+    @property
+    def short_options(self) -> tuple[Option, ...]:
+        """Those of a short question."""
+        return tuple(option for option in self.options if option.id not in BEYOND_THE_SESSION)
 
 
 @attrs.frozen

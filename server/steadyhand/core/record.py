@@ -267,10 +267,18 @@ class Permission:
     answer: Grant
     tool: str
     note: str | None = None
-    command: str | None = None  # a session grant for run_command holds for this very command
+    command: str | None = None  # a lasting grant for run_command holds for this very command
     cwd: str | None = None
     reason: str | None = None  # "not_answered"
     confirmed_before: tuple[str, ...] = ()  # attempts of this very call that the user had confirmed (row B6)
+
+
+@attrs.frozen
+class Forget:
+    """The user takes a grant for the session back; what is remembered beyond it stands in no journal."""
+
+    kind: ClassVar[str] = "forget"
+    attempt_id: str  # of the permission
 
 
 @attrs.frozen
@@ -454,15 +462,15 @@ class Damage:
 
 
 Record: TypeAlias = (
-    "Session | Epoch | User | Attached | Assistant | Tool | Intent | Started | Result | Permission | Inspection"
-    " | Settlement | Reject | Supplied | Notice | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job"
-    " | Damage"
+    "Session | Epoch | User | Attached | Assistant | Tool | Intent | Started | Result | Permission"
+    " | Forget | Inspection | Settlement | Reject | Supplied | Notice | Usage | Title | ModeSet | ModelSet | Cancel"
+    " | Ended | Queue | Job | Damage"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
     for cls in (
-        Session, Epoch, User, Attached, Assistant, Tool, Intent, Started, Result, Permission, Inspection, Settlement,
-        Reject, Supplied, Notice, Usage, Title, ModeSet, ModelSet, Cancel, Ended, Queue, Job,
+        Session, Epoch, User, Attached, Assistant, Tool, Intent, Started, Result, Permission, Forget, Inspection,
+        Settlement, Reject, Supplied, Notice, Usage, Title, ModeSet, ModelSet, Cancel, Ended, Queue, Job,
         Damage,
     )
 }  # fmt: skip

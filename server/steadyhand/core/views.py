@@ -137,6 +137,20 @@ class QueuedView:
 
 
 @attrs.frozen
+class GrantView:
+    """Something that passes without asking, until it is taken back."""
+
+    grant_id: str
+    lasts: Literal["session", "workspace", "user"]
+    tool: str
+    at: str | None = None  # of a session's, not told
+    session_id: str | None = None  # of a session's
+    workspace: str | None = None  # absolute; of a workspace's
+    command: str | None = None
+    cwd: str | None = None  # absolute for a session's, else from the workspace on
+
+
+@attrs.frozen
 class InspectionNote:
     inspection_id: str
     state: InspectionState

@@ -72,7 +72,7 @@ class AskedEditor:
     async def ask_permission(self, question: PermissionQuestion) -> Answer | None:
         if self._server.client.permission:
             return await self._own(_members(plain(question)), question.options)
-        return await self._choose(question.text, question.options)
+        return await self._choose(question.text, question.short_options)
 
     async def ask_held_back(self, question: HeldBackQuestion) -> Answer | None:
         if self._server.client.permission:

@@ -1,4 +1,4 @@
-"""The `steadyhand.*` commands that are not about recovery: ask, cancel, doctor. For any LSP client."""
+"""The `steadyhand.*` commands that are not about recovery: ask, cancel, permissions, doctor. For any LSP client."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from steadyhand.core.plain import plain
+from steadyhand.core.refusal import invalid
 from steadyhand.core.show import last_text
 from steadyhand.core.views import TurnEnded
 from steadyhand.edge.server import Server
 from steadyhand.session import prompts
 from steadyhand.session.diagnosis import diagnose
+from steadyhand.session.granted import forget, granted
 from steadyhand.session.house import House
 from steadyhand.session.owner import Owner
+from steadyhand_protocol.approval import PermissionsForgetArguments
 from steadyhand_protocol.commands import AskArguments, CancelArguments
 
 cancel_s_max = 30.0
@@ -34,6 +37,8 @@ class Commands:
         server.on_command("steadyhand.ask", self.ask)
         server.on_command("steadyhand.cancel", self.cancel)
         server.on_command("steadyhand.doctor", self.doctor)
+        server.on_command("steadyhand.permissions.list", self.permissions)
+        server.on_command("steadyhand.permissions.forget", self.forget)
 
     async def ask(self, given: AskArguments) -> object:
         house = await self._settled()
@@ -62,6 +67,19 @@ class Commands:
 
     async def doctor(self, _: None) -> object:
         return plain(await diagnose(await self._house()))
+
+    async def permissions(self, _: None) -> object:
+        house = await self._house()
+        return {"grants": plain(await granted(house.world, list(house.owners.values())))}
+
+    async def forget(self, given: PermissionsForgetArguments) -> object:
+        house = await self._house()
+        owners = list(house.owners.values())
+        grants = [one for one in await granted(house.world, owners) if one.grant_id == given.grant_id]
+        if not grants:
+            raise invalid("$.arguments.grantId", "no remembered permission has this id")
+        await forget(house.world, owners, grants)
+        return {"grants": plain(await granted(house.world, owners))}
 
     async def _session(self, house: House, session_id: str | None) -> Owner:
         session_id = session_id or self._last

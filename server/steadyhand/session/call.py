@@ -8,12 +8,13 @@ the call with a reply and no start. What comes out of a body by exception is ans
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import anyio
 import attrs
 
-from steadyhand.core.admission import AskFirst, Deny, Wanted, permit
+from steadyhand.core.admission import Admit, AskFirst, Deny, Wanted, permit
+from steadyhand.core.grants import covered, standing_for
 from steadyhand.core.identity import (
     Arguments,
     BadArguments,
@@ -24,7 +25,7 @@ from steadyhand.core.identity import (
 )
 from steadyhand.core.ledger import Attempt, Call
 from steadyhand.core.postcondition import intended_changes
-from steadyhand.core.questions import Option, PermissionQuestion
+from steadyhand.core.questions import BEYOND_THE_SESSION, Option, PermissionQuestion
 from steadyhand.core.record import (
     Evidence,
     FileChange,
@@ -66,7 +67,10 @@ result_s_max = 30.0
 
 ONCE = Option("once", "Allow once")
 SESSION = Option("session", "Allow in this session")
+WORKSPACE = Option("workspace", "Allow in this workspace")
+USER = Option("user", "Allow in all workspaces")
 REJECT = Option("reject", "Reject")
+ANSWERS: tuple[Grant, ...] = get_args(Grant)
 
 
 class LoopGuard(Exception):
@@ -253,6 +257,8 @@ async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Pre
     admission = permit(admitted.wanted, owner.ledger.mode, owner.ledger.grants, settings.rules, settings.trusted)
     if isinstance(admission, Deny):
         return Refusal("policy", admission.text)
+    if isinstance(admission, AskFirst) and admission.lasting:
+        admission = Admit() if covered(await owner.world.grants.known(), admitted.wanted) else admission
     if admitted.confirmed_before:
         admission = AskFirst("you confirmed this very call before, so it would happen again", lasting=False)
     if not isinstance(admission, AskFirst):
@@ -272,14 +278,16 @@ async def _ask(
         ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,
         tool=call.tool, title=admitted.planned.title, arguments=shown_arguments(call.arguments),
         text=f"{admitted.planned.title}. {preview.text}\nAsked because {admission.why}.",
-        options=(ONCE, SESSION, REJECT) if admission.lasting else (ONCE, REJECT), diff=preview.diff,
+        options=_options(admission, admitted.wanted), diff=preview.diff,
     )  # fmt: skip
     with owner.parked():
         answer = await owner.world.editor.ask_permission(question) if owner.world.editor.attached() else None
-    option = answer.option if answer is not None else "reject"
-    if option not in {o.id for o in question.options}:
-        option, answer = "reject", None
-    grant: Grant = "once" if option == "once" else "session" if option == "session" else "reject"
+    offered = {option.id for option in question.options}
+    grant = next((a for a in ANSWERS if answer is not None and a == answer.option and a in offered), None)
+    if grant is None:
+        grant, answer = "reject", None
+    if grant in BEYOND_THE_SESSION:
+        grant = await _remembered(owner, admitted.wanted, grant)
     command, cwd = admitted.planned.command or (None, None)
     permission = Permission(
         admitted.attempt_id, call.call_id, grant, call.tool, answer.note if answer else None, command, cwd,
@@ -292,6 +300,23 @@ async def _ask(
     if answer is None:
         return Refusal("not_answered", "The question whether it may run was not answered.")
     return Refusal("denied", f"The user said no.{note} Do not try the same again; ask what they want instead.")
+
+
+def _options(admission: AskFirst, wanted: Wanted) -> tuple[Option, ...]:
+    """Beyond the session only for what is of a workspace."""
+    if not admission.lasting:
+        return (ONCE, REJECT)
+    return (ONCE, SESSION, REJECT) if wanted.root is None else (ONCE, SESSION, WORKSPACE, USER, REJECT)
+
+
+async def _remembered(owner: Owner, wanted: Wanted, grant: Grant) -> Grant:
+    """The grant that the answer comes to: `once` where it could not be kept for certain."""
+    world = owner.world
+    trouble = await world.grants.remember(standing_for(wanted, grant == "user", world.ids.new(), world.clock.now()))
+    if trouble is None:
+        return grant
+    owner.say("warning", trouble)
+    return "once"
 
 
 async def _start(owner: Owner, turn: RunningTurn, call: Call, started: Started) -> bool:

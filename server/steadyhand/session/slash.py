@@ -1,7 +1,7 @@
 """Slash commands in chat text: answered by the events of a turn, without a model request.
 
-`/recovery`, `/jobs`, `/stop` and `/help` are never queued and need no lease: they may stand beside a parked turn (row
-B4). Anything else that begins with `/` is answered in its turn with what there is.
+`/recovery`, `/jobs`, `/permissions`, `/stop` and `/help` are never queued and need no lease: they may stand beside a
+parked turn (row B4). Anything else that begins with `/` is answered in its turn with what there is.
 
 `/recovery` reaches as far as an uncertain effect holds back: into every open session of the workspace (row B1).
 """
@@ -17,6 +17,7 @@ from steadyhand.core.record import Assistant, Ended, EndReason
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected
 from steadyhand.core.views import Action, Began, TextDelta, TurnEnded, Uncertain, Warned
+from steadyhand.session.granted import NOTHING, forget, granted, meant, shown_grant
 from steadyhand.session.job_list import listed_jobs, shown_jobs, stop_listed
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Wanted, refuse_beforehand, resolve
@@ -27,7 +28,8 @@ HELP = (
     "/stop: stop the running turn.\n"
     "/recovery: list uncertain effects. /recovery inspect|confirm|reject|waive|restore|retry"
     " [ID]: look at one, then settle it, bring back what was there before, or try it again.\n"
-    "/jobs: list background commands that run. /jobs stop ID: end one and what it started."
+    "/jobs: list background commands that run. /jobs stop ID: end one and what it started.\n"
+    "/permissions: list what passes without asking here. /permissions forget ID|all: take it back."
 )
 ACTIONS: tuple[Action, ...] = ("inspect", "confirm", "reject", "waive", "retry", "restore")
 DONE: dict[Action, str] = {
@@ -40,7 +42,7 @@ DONE: dict[Action, str] = {
 }
 UNUSED = "What is attached is not used: a slash command asks no model."
 id_digits_min = 4
-AT_ONCE = ("/recovery", "/jobs", "/stop", "/help")
+AT_ONCE = ("/recovery", "/jobs", "/permissions", "/stop", "/help")
 
 
 def at_once(text: str) -> bool:
@@ -81,8 +83,26 @@ async def _say(owner: Owner, word: str, text: str) -> str:
             return await _recovery(owner, text.split()[1:])
         case "/jobs":
             return await _jobs(owner, text.split()[1:])
+        case "/permissions":
+            return await _permissions(owner, text.split()[1:])
         case _:
             return f"There is no command {word}.\n{HELP}"
+
+
+async def _permissions(owner: Owner, words: list[str]) -> str:
+    """`/permissions [forget ID|all]`: of this session, this workspace and the user."""
+    if words and (words[0] != "forget" or len(words) != 2):
+        return "Say /permissions, or /permissions forget and an ID or all."
+    every = await granted(owner.world, [owner])
+    here = [grant for grant in every if grant.workspace in (None, owner.ground.root)]
+    if not words:
+        return "\n".join(shown_grant(grant) for grant in here) or NOTHING
+    try:
+        forgotten = meant(here, words[1])
+        await forget(owner.world, [owner], forgotten)
+    except Refused as refused:
+        return _refusal(refused)
+    return "\n".join(f"Forgotten: {shown_grant(grant)}" for grant in forgotten) or NOTHING
 
 
 async def _recovery(owner: Owner, words: list[str]) -> str:

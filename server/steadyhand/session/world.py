@@ -14,6 +14,7 @@ from steadyhand.core.profiles import key_variables
 from steadyhand.core.record import ModelName
 from steadyhand.core.settings import Settings
 from steadyhand.ports import Clock, Disk, Editor, Ids, Models, Processes, Providers, TextFilter
+from steadyhand.session.grants import Grants
 from steadyhand.tools.tool import Ground, Tool
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class World:
     requests_again_max: int = 4  # repeats of one request to a model that fails (row P3)
     pause: Callable[[float], Awaitable[None]] = anyio.sleep  # seconds
     _threads: anyio.CapacityLimiter | None = None
+    _grants: Grants | None = None
 
     @property
     def providers(self) -> Providers | None:
@@ -55,6 +57,13 @@ class World:
         with anyio.move_on_after(window_s_max):
             return await self.providers.learn_window(model.provider, model.name)
         return None
+
+    @property
+    def grants(self) -> Grants:
+        """What the person allowed beyond one session."""
+        if self._grants is None:
+            self._grants = Grants(self.disk, self.ids, self.editor, self.state_directory, self.in_thread)
+        return self._grants
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run blocking work in a thread; never abandoned, so what it did is always known."""

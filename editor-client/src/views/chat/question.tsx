@@ -13,6 +13,14 @@ import { tell } from "./host";
 import { Icon } from "./icons";
 
 const QUIET: ReadonlySet<OptionId> = new Set(["reject", "refuse"]);
+/** What reaches far stands back, so that nobody takes it for the next best. */
+const FAR: ReadonlySet<OptionId> = new Set(["workspace", "user"]);
+
+function looks(option: OptionId, at: number): string {
+  if (at === 0) return "button";
+  if (QUIET.has(option)) return "button danger";
+  return FAR.has(option) ? "link" : "button secondary";
+}
 
 /** `call`: how the call stands that is asked about, once that is known. */
 export function QuestionCard({ question, call, uncertain }: { readonly question: Question; readonly call: CallState | undefined; readonly uncertain: readonly Uncertain[] }): JSX.Element {
@@ -74,7 +82,7 @@ function Permission({ asked, uncertain }: { readonly asked: PermissionAskParams;
       )}
       <div class="buttons">
         {asked.options.map((option, at) => (
-          <button type="button" key={option.id} class={at === 0 ? "button" : QUIET.has(option.id) ? "button danger" : "button secondary"} onClick={() => answer(option.id)} title={`${option.label} (${at + 1})`}>
+          <button type="button" key={option.id} class={looks(option.id, at)} onClick={() => answer(option.id)} title={`${option.label} (${at + 1})`}>
             {option.label}
           </button>
         ))}
