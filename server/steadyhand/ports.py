@@ -348,7 +348,7 @@ class OpenDocument:
 
     text: str
     version: int
-    unsaved: bool  # its text is not what is known to be on disk
+    unsaved: bool | None  # changed since it was saved; None: never seen saved, and its file was not asked
 
 
 class Editor(Protocol):

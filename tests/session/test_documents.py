@@ -142,6 +142,26 @@ def test_a_document_is_found_by_path_and_by_any_spelling_of_its_uri() -> None:
     assert [document.text for document in documents.all()] == ["again"]
 
 
+def test_what_the_mirror_can_tell() -> None:
+    """V1: unsaved is what changed since the last save, and what the file did not have when it was opened."""
+    documents = Documents()
+    change = types.TextDocumentContentChangeWholeDocument("two")
+    document = opened(documents, "file:///a")
+    assert document.unsaved is None, "nobody has looked"
+    documents.compared(document, False)
+    assert documents.all()[0].unsaved is True
+    documents.save(document.uri)
+    documents.compared(document, False)  # late: it was saved meanwhile
+    assert documents.all()[0].unsaved is False
+    assert documents.change(document.uri, 2, [change]).unsaved is True
+    document = opened(documents, "file:///a")
+    documents.compared(document, True)
+    assert documents.all()[0].unsaved is False
+    documents.close(document.uri)
+    documents.compared(document, False)
+    assert len(documents) == 0
+
+
 def test_saving_and_closing() -> None:
     """A save makes the text the saved one, whoever held the document sees what it was, and closing forgets it."""
     documents = Documents()

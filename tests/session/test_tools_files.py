@@ -137,6 +137,28 @@ def test_a_saved_open_document_may_be_written(yard: Yard) -> None:
     assert gathered(planned(WRITE, yard.ground(), path="f.txt", content="y\n"))
 
 
+@pytest.mark.parametrize(
+    ("raw", "text", "seen", "free"),
+    [
+        (b"x\n", "x\n", True, True),
+        (b"\xef\xbb\xbfx\r\n", "x\n", True, True),
+        (b"x\n", "y\n", True, False),
+        (b"x\n", "y\n", None, False),
+        (b"x\n", "y\n", False, True),
+        (b"", "", None, True),
+        (b"x" * 99, "", None, False),
+    ],
+)
+def test_the_file_decides_what_is_unsaved(yard: Yard, raw: bytes, text: str, seen: bool | None, free: bool) -> None:
+    """V1, V2: text that is on disk is saved, whatever the mirror saw; other text is what the mirror says, and unsaved
+    where it does not know."""
+    path = yard.write("f.txt", raw)
+    yard.documents[str(path)] = OpenDocument(text, 3, seen)
+    assert (
+        isinstance(planned(WRITE, yard.ground(), path="f.txt", content="z\n").gather("a" * 32, None), Gathered) == free
+    )
+
+
 def test_the_state_directory_is_never_a_target(yard: Yard) -> None:
     """G2: neither by its path nor by a link."""
     (yard.root / "link").symlink_to(yard.state)

@@ -95,6 +95,18 @@ def decode(raw: bytes) -> FileText | NotText:
     return FileText(_lf(content[1:] if bom else content), bom, _line_ending(raw), raw)
 
 
+def is_text_of(raw: bytes, text: str) -> bool | None:
+    """Whether an editor that shows `text` shows these bytes; None where they are no text that is read here.
+
+    Line ends and byte order mark do not count: an editor may show one kind for all.
+    """
+    match decode(raw):
+        case FileText(text=found):
+            return found == _lf(text.removeprefix("\ufeff"))
+        case NotText():
+            return None
+
+
 def describe(raw: bytes) -> tuple[Encoding, LineEnding]:
     """Encoding and line ending, as recorded in a write's evidence; "none" for what is not text."""
     match decode(raw):

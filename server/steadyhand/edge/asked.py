@@ -97,7 +97,7 @@ class AskedEditor:
         found = self._server.documents.by_path(path)
         if found is None:
             return None
-        return OpenDocument(found.text, found.version, found.changed_since_save)
+        return OpenDocument(found.text, found.version, found.unsaved)
 
     async def choose(self, text: str, options: tuple[Option, ...]) -> str | None:
         """The id of the option that was chosen in a message; None: not answered."""

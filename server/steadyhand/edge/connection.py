@@ -30,6 +30,7 @@ from steadyhand.session.house import House
 from steadyhand.session.reviving import revive
 from steadyhand.session.world import World
 from steadyhand.tools.catalogue import TOOLS
+from steadyhand.tools.open_document import is_on_disk
 from steadyhand_protocol.approval import SecretGetParams, SecretGetResult
 
 configuration_s_max = 2.0
@@ -72,6 +73,7 @@ class Connection:
         self._server.on_initialized(self._initialized)
         self._server.on_stop(self._stop)
         self._server.on_lsp(types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._configuration_changed)
+        self._server.on_lsp(types.TEXT_DOCUMENT_DID_OPEN, self._opened)
 
     def run(self) -> int:
         """Serve; the exit code."""
@@ -136,6 +138,16 @@ class Connection:
         await self._ask_configuration()
         for owner in list(house.owners.values()):
             owner.tell_changes()  # a snapshot says whether retry is on
+
+    async def _opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """A document may come with text that was never saved; its file tells, at once (row V1)."""
+        document = self._server.documents.by_uri(params.text_document.uri)
+        if document is None or document.path is None:
+            return
+        house = await self.house()
+        text = params.text_document.text
+        found = await house.world.in_thread(is_on_disk, self._disk, document.path, text)
+        self._server.documents.compared(document, found)
 
     def _read_settings(self, environment: Mapping[str, str], faults: tuple[str, ...]) -> None:
         """Bad values become defaults, and one message names all of them."""

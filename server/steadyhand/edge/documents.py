@@ -30,11 +30,19 @@ class Document:
     text: str
     text_at_open: str
     text_at_save: str  # the text when it was saved last, else when it was opened
+    on_disk: bool | None  # whether `text_at_save` was on disk then; None: not known (yet)
 
     @property
     def changed_since_save(self) -> bool:
         """Whether the text differs from that at the last save, or at opening."""
         return self.text != self.text_at_save
+
+    @property
+    def unsaved(self) -> bool | None:
+        """Whether it holds what is not on disk, as far as the mirror can tell; None: it cannot."""
+        if self.changed_since_save:
+            return True
+        return None if self.on_disk is None else not self.on_disk
 
 
 class Unopened(Exception):
@@ -82,6 +90,7 @@ class Documents:
             text=item.text,
             text_at_open=item.text,
             text_at_save=item.text,
+            on_disk=None,
         )
         self._by_uri[document.uri] = document
         if document.path is not None:
@@ -99,7 +108,13 @@ class Documents:
     def save(self, uri: str) -> Document:
         """The document was written to its file as it is. Raises Unopened."""
         document = self._opened(uri)
-        return self._put(attrs.evolve(document, text_at_save=document.text))
+        return self._put(attrs.evolve(document, text_at_save=document.text, on_disk=True))
+
+    def compared(self, opened: Document, on_disk: bool | None) -> None:
+        """What the file said soon after this document was opened; nothing if it was saved or opened anew since."""
+        now = self._by_uri.get(opened.uri)
+        if now is not None and now.on_disk is None and now.text_at_open == opened.text_at_open:
+            self._put(attrs.evolve(now, on_disk=on_disk))
 
     def close(self, uri: str) -> None:
         """Forget a document. Raises Unopened."""

@@ -16,7 +16,8 @@ from steadyhand.core.prompt import FileAttachment, lines_of
 from steadyhand.core.secret_names import looks_secret
 from steadyhand.core.text_edit import NotText, decode
 from steadyhand.core.text_positions import PositionEncoding, stretch
-from steadyhand.tools.place import Located, display, entered, locate, one_line, unsaved_document
+from steadyhand.tools.open_document import unsaved_document
+from steadyhand.tools.place import Located, display, entered, locate, one_line
 from steadyhand.tools.tool import Ground, Refusal
 
 attached_bytes_max = 256 * 1024

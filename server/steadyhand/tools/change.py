@@ -23,8 +23,9 @@ from steadyhand.core.record import Change, EffectClass, Evidence, FileChange, Sc
 from steadyhand.core.text_edit import FileText, NotText, decode, describe
 from steadyhand.ports import Look
 from steadyhand.tools.content import Contents, digest_of
+from steadyhand.tools.open_document import unsaved_in_editor
 from steadyhand.tools.place import Located, display, entered, locate, name_bytes_max, one_line
-from steadyhand.tools.replace import Conflict, NotReplaced, Replaced, Replacement, replace, unsaved_in_editor
+from steadyhand.tools.replace import Conflict, NotReplaced, Replaced, Replacement, replace
 from steadyhand.tools.tool import (
     Done,
     Gathered,

@@ -16,7 +16,6 @@ that very name is there. Deliberately absent: names that differ only by case or 
 from __future__ import annotations
 
 import errno
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,7 +24,7 @@ from typing import Literal, NoReturn
 import attrs
 
 from steadyhand.core.protected import asks_always
-from steadyhand.ports import Folder, Kind, OpenDocument
+from steadyhand.ports import Folder, Kind
 from steadyhand.tools.tool import Ground, Refusal
 
 links_max = 40
@@ -144,13 +143,6 @@ def sync_way(ground: Ground, folders: Sequence[str]) -> None:
         for length in range(len(root), len(folders)):
             with entered(ground, folders[:length]) as parent:
                 ground.disk.sync_folder(parent)
-
-
-def unsaved_document(ground: Ground, asked: str, resolved: str) -> OpenDocument | None:
-    """The file as it is open in the editor with changes that are not on disk, by either of its names; else None."""
-    as_asked = posixpath.normpath(posixpath.join(ground.root or "/", asked))
-    documents = (ground.document(path) for path in (resolved, as_asked))
-    return next((document for document in documents if document is not None and document.unsaved), None)
 
 
 class _Stopped(Exception):

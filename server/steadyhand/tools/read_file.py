@@ -24,8 +24,9 @@ from steadyhand.ports import Folder
 from steadyhand.tools.arguments import Fields, Unfit
 from steadyhand.tools.change import title_chars_max
 from steadyhand.tools.content import pieces
+from steadyhand.tools.open_document import unsaved_document
 from steadyhand.tools.output import whole_characters
-from steadyhand.tools.place import Located, display, entered, locate, one_line, unsaved_document
+from steadyhand.tools.place import Located, display, entered, locate, one_line
 from steadyhand.tools.tool import Done, Gathered, Ground, Preview, Refusal, Running, reply_bytes_max
 
 whole_bytes_max = 8 * 1024 * 1024

@@ -24,9 +24,10 @@ import attrs
 
 from steadyhand.core.record import Evidence
 from steadyhand.ports import Folder
+from steadyhand.tools.open_document import unsaved_in_editor
 from steadyhand.tools.place import display, entered, locate, make_folders, parts_of, sync_way
 from steadyhand.tools.remove import Removed, Untouched, changed_meanwhile, hindrance, remove
-from steadyhand.tools.replace import Conflict, Moving, NotReplaced, Replaced, replace, unsaved_in_editor
+from steadyhand.tools.replace import Conflict, Moving, NotReplaced, Replaced, replace
 from steadyhand.tools.standing import same_folder, stands
 from steadyhand.tools.tool import Ground, Refusal
 

@@ -24,8 +24,9 @@ import attrs
 
 from steadyhand.core.record import Evidence
 from steadyhand.ports import Folder
+from steadyhand.tools.open_document import unsaved_in_editor
 from steadyhand.tools.place import display, entered, locate, parts_of
-from steadyhand.tools.replace import Conflict, unsaved_in_editor
+from steadyhand.tools.replace import Conflict
 from steadyhand.tools.standing import same_folder, stands
 from steadyhand.tools.tool import Ground, Refusal
 

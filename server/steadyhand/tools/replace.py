@@ -27,7 +27,8 @@ from steadyhand.core.record import Evidence
 from steadyhand.ports import Attributes, Folder
 from steadyhand.tools.check import clear_temporary
 from steadyhand.tools.content import digest_of, write_all
-from steadyhand.tools.place import display, entered, locate, make_folders, parts_of, sync_way, unsaved_document
+from steadyhand.tools.open_document import unsaved_in_editor
+from steadyhand.tools.place import display, entered, locate, make_folders, parts_of, sync_way
 from steadyhand.tools.tool import Ground, Refusal
 
 temporary_mode = 0o600
@@ -87,11 +88,6 @@ def replace(
     sync_way(ground, folders)
     with entered(ground, folders) as folder:
         return _Try(ground, folder, evidence, evidence.temporary, content, cancelled, moving).whole()
-
-
-def unsaved_in_editor(ground: Ground, asked: str, resolved: str) -> bool:
-    """Whether the file is open in the editor with changes that are not on disk, by either of its names."""
-    return unsaved_document(ground, asked, resolved) is not None
 
 
 class _Try:

@@ -155,7 +155,7 @@ class PlannedTextSearch(PlannedSearch):
     def _content(self, found: _Found, met: Met) -> bytes | None:
         """The bytes to search; None for what is not searched."""
         document = self.ground.document(met.path)
-        if document is not None and document.unsaved:
+        if document is not None and document.unsaved is not False:
             return document.text.encode("utf-8", "replace")
         if found.searched > searched_bytes_max:
             found.cut = f"after {searched_bytes_max} bytes"

@@ -14,8 +14,8 @@ import attrs
 from steadyhand.core.identity import sha256
 from steadyhand.ports import Disk, Folder, Look
 from steadyhand.tools.content import Contents, digest_of, link_content
+from steadyhand.tools.open_document import unsaved_in_editor
 from steadyhand.tools.place import Located, display, entered, locate, one_line
-from steadyhand.tools.replace import unsaved_in_editor
 from steadyhand.tools.tool import Ground, Refusal, checkpoint_bytes_max
 
 

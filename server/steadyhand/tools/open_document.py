@@ -1,0 +1,58 @@
+"""Files that are open in the editor: whether what the editor holds is on disk as well (rows V1, V2).
+
+The editor's mirror says what it saw: a change since the last save, a save, or, for a document that came already
+changed (an editor restores unsaved text, a restarted server is told of it anew), nothing yet. The file decides what
+the mirror cannot: text that is on disk is saved, however it got there, as after an editor read a file again that was
+written under it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from steadyhand.core.text_edit import is_text_of
+from steadyhand.ports import Disk, OpenDocument
+from steadyhand.tools.tool import Ground
+
+bytes_per_character_max = 8
+"""Four in UTF-8, twice: line ends that an editor shows as one character may be two."""
+
+
+def unsaved_document(ground: Ground, asked: str, resolved: str) -> OpenDocument | None:
+    """The file as it is open in the editor with changes that are not on disk, by either of its names; else None.
+
+    Reads the file where the mirror alone cannot tell.
+    """
+    as_asked = posixpath.normpath(posixpath.join(ground.root or "/", asked))
+    documents = [ground.document(path) for path in (resolved, as_asked)]
+    doubtful = [document for document in documents if document is not None and document.unsaved is not False]
+    return next((one for one in doubtful if _differs(ground.disk, resolved, one)), None)
+
+
+def unsaved_in_editor(ground: Ground, asked: str, resolved: str) -> bool:
+    """Whether the file is open in the editor with changes that are not on disk, by either of its names."""
+    return unsaved_document(ground, asked, resolved) is not None
+
+
+def is_on_disk(disk: Disk, path: str, text: str) -> bool | None:
+    """Whether the file at an absolute path has this text now; None where that cannot be told.
+
+    Nothing is lost with a document without text whose file is not there: that counts as on disk.
+    """
+    limit = bytes_per_character_max * len(text) + bytes_per_character_max
+    try:
+        folder = disk.open_folder(posixpath.dirname(path))
+        try:
+            raw = disk.read(folder, posixpath.basename(path), limit + 1)
+        finally:
+            disk.close(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return not text
+    except OSError:
+        return None
+    return is_text_of(raw, text) if len(raw) <= limit else False
+
+
+def _differs(disk: Disk, path: str, document: OpenDocument) -> bool:
+    found = is_on_disk(disk, path, document.text)
+    return not found if found is not None else document.unsaved is True
