@@ -36,7 +36,7 @@ export const STATE: Readonly<Record<CallState, string>> = {
 };
 
 export const CHECK: Readonly<Record<Check, string>> = {
-  satisfied: "the file now has the intended content",
+  satisfied: "the file is now as intended",
   unchanged: "the file is now as it was before",
   conflict: "the file is now neither as it was before nor as intended",
   unknown: "it cannot be told how the file is now",

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import pytest
 
+from steadyhand.edge.calls import recovery_bytes_max
 from steadyhand_protocol.recovery import ResolveParams
 from steadyhand_protocol.wire import WireError, structure
 from tests.support.raw_client import ErrorAnswer, framed
@@ -104,10 +105,15 @@ def test_params_that_do_not_fit(desk: Desk) -> None:
 
 
 def test_a_body_over_16_kib(desk: Desk) -> None:
-    """A3: params larger than 16 KiB are refused: each field has a fixed length, and no other is taken."""
-    large = "x" * 16 * 1024
+    """A3: params larger than 16 KiB are refused as that, before any field of them is looked at."""
+    large = "x" * recovery_bytes_max
     for other in ({"note": large}, {"attemptId": desk.attempt_id + large}, {"action": large}, {large: 1}):
-        desk.refused("invalidParams", desk.params("confirm", **other))
+        (error,) = desk.refused("invalidParams", desk.params("confirm", **other)).data["errors"]
+        assert error == {"path": "$", "message": "larger than 16384 bytes"}
+    almost = desk.params("confirm", note="x")
+    rest = recovery_bytes_max - len(json.dumps(almost, separators=(",", ":")))
+    (error,) = desk.refused("invalidParams", {**almost, "note": "x" * (rest + 1)}).data["errors"]
+    assert error["path"] == "$.note"
     assert len(json.dumps(desk.params("confirm"))) < 1024
     with pytest.raises(WireError):
         structure(ResolveParams, {**desk.params("confirm"), "inspectionId": "0" * 16384})

@@ -275,13 +275,26 @@ async def test_a_save_between_the_last_look_and_the_deed(present: Place) -> None
     disk = GatedDisk(lambda operation: operation.verb == "create" and ".a.txt." in operation.target)
     async with rig(present, life=2, disk=disk) as house, anyio.create_task_group() as tasks:
         owner, attempt = await opened(house)
-        tasks.start_soon(redo, owner, attempt, "restore")
+        answers: list[Refused] = []
+        tasks.start_soon(unrestored, owner, attempt, answers)
         await disk.wait_reached()
         present.write("a.txt", "saved just now\n")
         disk.go.set()
-        await house.until(lambda: True if any("not restored" in text for text in house.editor.messages) else None)
+        await house.until(lambda: answers or None)
+        shown = answers[0].more["inspection"]
+        assert isinstance(shown, dict)
+        assert shown["check"] == "conflict"
     assert present.files() == {"a.txt": "saved just now\n"}
     assert [settled for _, settled in settlements(present)] == ["checked_present"]
+
+
+async def unrestored(owner: Owner, attempt: Attempt, answers: list[Refused]) -> None:
+    """A restore that begins and fails is answered as that: `inspectFirst` with what is there now."""
+    seen = await look(owner, attempt)
+    with pytest.raises(Refused, match="It was not restored") as found:
+        await resolve(owner, Wanted(attempt.attempt_id, "restore", inspection_id=seen.inspection_id))
+    assert found.value.kind == "inspectFirst"
+    answers.append(found.value)
 
 
 async def test_the_chat_says_that_a_restore_failed(present: Place) -> None:
@@ -293,7 +306,7 @@ async def test_the_chat_says_that_a_restore_failed(present: Place) -> None:
         await _chat(house, line, "1")
         said = await _chat(house, line, "2")
     assert fault.failed
-    assert "not restored" in said
+    assert said.startswith("Not done: It was not restored")
     assert present.files() == {"a.txt": NEW}
 
 
@@ -316,10 +329,10 @@ async def test_a_kept_content_that_is_damaged_restores_nothing(present: Place) -
     kept.write_text("bad\n")
     async with rig(present, life=2) as house:
         owner, attempt = await opened(house)
-        new = await redo(owner, attempt, "restore")
+        await unrestored(owner, attempt, [])
+        new = list(owner.ledger.attempts.values())[-1]
         assert new.result is not None
         assert (new.result.outcome, new.result.reason) == ("failed", "lost")
-        assert any("was not restored" in text for text in house.editor.messages)
     assert present.files() == {"a.txt": NEW}
 
 
@@ -461,7 +474,11 @@ async def test_a_restore_that_is_itself_uncertain(present: Place, action: Action
     present.write("a.txt", "somebody's\n")
     fault = MatchingFault(system_disk(), lambda op: b'"returned"' in op.piece and "result" in op.kinds, errno.EIO)
     async with rig(present, life=2, disk=fault, settle="ask") as house:
-        await redo(*(await opened(house)), "restore")
+        owner, attempt = await opened(house)
+        seen = await look(owner, attempt)
+        with pytest.raises(Refused, match="The restore is itself uncertain now") as found:
+            await resolve(owner, Wanted(attempt.attempt_id, "restore", inspection_id=seen.inspection_id))
+        assert found.value.kind == "recoveryRequired"
     async with rig(present, life=3, settle="ask") as house:
         await house.open(SESSION)
         owner = house.house.owners[SESSION]

@@ -19,7 +19,7 @@ import pytest
 
 from steadyhand.adapters.disk import system_disk
 from steadyhand.core.questions import Answer, HeldBackQuestion, PermissionQuestion
-from steadyhand.core.record import Inspection, Reject, Settlement, Stamped
+from steadyhand.core.record import Inspection, Notice, Reject, Settlement, Stamped
 from steadyhand.core.refusal import Refused
 from steadyhand.core.views import Action
 from steadyhand.journal.format import read_journal
@@ -199,6 +199,24 @@ async def test_a_decision_of_the_model_is_never_the_user_s(place: Place) -> None
         (settled,) = on_disk(place, Settlement)
         assert isinstance(settled.record, Settlement)
         assert (settled.record.settled, settled.record.by) == ("model_confirmed", "model")
+
+
+@pytest.mark.parametrize("action", ["confirm", "waive"])
+async def test_going_on_after_a_resolution(place: Place, action: Action) -> None:
+    """A7: the next prompt is an ordinary turn: nothing is repeated by itself, nothing is held back or asked any more,
+    and the model is told once what was decided."""
+    async with rig(place, life=2) as house:
+        owner, attempt_id = await opened(house)
+        attempts = len(owner.ledger.attempts)
+        seen = await looked(owner, attempt_id)
+        await resolve(owner, Wanted(attempt_id, action, inspection_id=seen))
+        assert len(owner.ledger.attempts) == attempts
+        assert (await house.say(SESSION, "write a.txt with mine", "mine")).reason == "done"
+        assert house.editor.questions == []
+        assert owner.snapshot().settled == ()
+        notices = [one.record for one in on_disk(place, Notice) if isinstance(one.record, Notice)]
+        assert [one.attempt_id for one in notices if "is settled" in one.text] == [attempt_id]
+    assert place.files()["a.txt"] == "mine"
 
 
 # --- held back ------------------------------------------------------------------------------------------------------

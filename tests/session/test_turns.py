@@ -519,7 +519,7 @@ async def test_an_error_after_the_replacement(tmp_path: Path) -> None:
         ended = await stage.say(owner)
         assert ended.changed == (ChangedFile("a.txt", "modified"),)
         assert outcomes(owner) == [("returned", "after_error")]
-        assert "the file already has the intended content" in replies(owner)[0]
+        assert "but the file has the intended content now" in replies(owner)[0]
         assert "of the file now, not of what happened" in replies(owner)[0]
         assert [path.name for path in stage.root.iterdir()] == ["a.txt"]
 

@@ -10,7 +10,7 @@ disagree each says in words how it is, so that a half-done move can be read as s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -36,6 +36,9 @@ class NotTold:
 
     why: str
 
+
+Aim = Literal["content", "gone", "paths"]
+"""A content for each path, no path left, or some of both, as for a move."""
 
 Now: TypeAlias = "Absent | Present | NotTold"
 SAYS_NOTHING = "before and intended are the same, so this says nothing"
@@ -81,6 +84,12 @@ def _how_it_is(evidence: Evidence, check: Check) -> str | None:
     if check == "unchanged":
         return "it is there as before" if evidence.existed else "it is not there, as before"
     return None
+
+
+def aim_of_evidence(evidence: Sequence[Evidence]) -> Aim:
+    """What an effect with this evidence is after."""
+    gone = [one.intended is None for one in evidence]
+    return "content" if not any(gone) else "gone" if all(gone) else "paths"
 
 
 def check_whole(checks: Iterable[Check]) -> Check:

@@ -11,7 +11,7 @@ import attrs
 
 from steadyhand.core.identity import BadArguments, parse_arguments
 from steadyhand.core.ledger import Call, Ledger, Said, Waiting
-from steadyhand.core.record import Assistant, FileChange, Notice, Scope, User
+from steadyhand.core.record import Assistant, Change, FileChange, Notice, Scope, User
 from steadyhand.core.views import (
     CallState,
     CallView,
@@ -180,11 +180,43 @@ def _texts(said: Iterable[Said], turn_id: str) -> Iterable[str]:
 
 
 def _merge(changes: dict[str, ChangedFile], change: FileChange) -> None:
-    earlier = changes.get(change.path)
-    kind = change.change
-    if earlier is not None and earlier.change == "created" and kind == "modified":
-        kind = "created"
-    changes[change.path] = ChangedFile(change.path, kind, change.from_)
+    """What all changes of a turn come to, so that it is true of the end: what came and went is none of them."""
+    match change.change:
+        case "moved":
+            _merge_move(changes, change.from_ or "", change)
+        case "deleted":
+            _merge_deletion(changes, change.path)
+        case "created":
+            gone = _kind(changes, change.path) == "deleted"
+            changes[change.path] = ChangedFile(change.path, "modified" if gone else "created")
+        case "modified":
+            changes.setdefault(change.path, ChangedFile(change.path, "modified"))
+
+
+def _merge_move(changes: dict[str, ChangedFile], start: str, change: FileChange) -> None:
+    earlier, over = changes.pop(start, None), changes.get(change.path)
+    replaced = change.before is not None and (over is None or over.change != "created")
+    if earlier is not None and earlier.change == "created":
+        changes[change.path] = ChangedFile(change.path, "modified" if replaced else "created")
+        return
+    origin = start
+    if earlier is not None and earlier.change == "moved" and earlier.from_ is not None:
+        origin = earlier.from_
+    back = origin == change.path
+    changes[change.path] = ChangedFile(change.path, "modified" if back else "moved", None if back else origin)
+
+
+def _merge_deletion(changes: dict[str, ChangedFile], path: str) -> None:
+    earlier = changes.pop(path, None)
+    if earlier is not None and earlier.change == "created":
+        return
+    gone = earlier.from_ if earlier is not None and earlier.change == "moved" and earlier.from_ is not None else path
+    changes[gone] = ChangedFile(gone, "deleted")
+
+
+def _kind(changes: dict[str, ChangedFile], path: str) -> Change | None:
+    earlier = changes.get(path)
+    return earlier.change if earlier is not None else None
 
 
 def _file(change: FileChange) -> FileView:

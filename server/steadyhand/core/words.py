@@ -7,6 +7,7 @@ once never changes: it is stored, and this room is asked only the first time.
 from __future__ import annotations
 
 from steadyhand.core.ledger import Attempt, Call
+from steadyhand.core.postcondition import Aim, aim_of_evidence
 from steadyhand.core.record import Author, Check, InspectionState, Outcome, Settled
 from steadyhand.core.recovery import Reached, classify
 from steadyhand.core.views import CallState
@@ -104,8 +105,8 @@ def refused_reply(reason: str, text: str) -> str:
     return f"This call was refused ({reason}) and did not run. {text}"
 
 
-def after_error_satisfied(title: str, error: str) -> str:
-    return f"An error came up after the start ({error}), but the file already has the intended content. {OF_NOW}"
+def after_error_satisfied(aim: Aim, error: str) -> str:
+    return f"An error came up after the start ({error}), but {PRESENT_TEXT[aim]}. {OF_NOW}"
 
 
 def after_error_unchanged(title: str, error: str) -> str:
@@ -124,19 +125,28 @@ def stopped_text(what: str) -> str:
     return f"This call was stopped after it had started; it may be half done. {what}"
 
 
-CHECK_TEXT: dict[Check, str] = {
-    "satisfied": "the file has the intended content now",
+PRESENT_TEXT: dict[Aim, str] = {
+    "content": "the file has the intended content now",
+    "gone": "the file is gone now, as intended",
+    "paths": "its paths are as intended now",
+}
+_CHECK_TEXT: dict[Check, str] = {
     "unchanged": "the file is now as it was before",
     "conflict": "the file is now neither as it was before nor as intended",
     "unknown": "it cannot be told how the file is now",
 }
 
 
-def check_sentence(check: Check | None) -> str:
+def aim_of(attempt: Attempt) -> Aim:
+    """What a file effect is after, by its evidence."""
+    return aim_of_evidence(attempt.started.evidence if attempt.started is not None else ())
+
+
+def check_sentence(check: Check | None, aim: Aim = "content") -> str:
     """One sentence on a check; it says that it speaks of now (row W7)."""
     if check is None:
         return "A command leaves nothing that can be checked, so its outcome stays unknown."
-    return f"Checked: {CHECK_TEXT[check]}. {OF_NOW}"
+    return f"Checked: {PRESENT_TEXT[aim] if check == 'satisfied' else _CHECK_TEXT[check]}. {OF_NOW}"
 
 
 VERIFIED_TEXT: dict[InspectionState, str] = {
@@ -151,8 +161,7 @@ def verified_sentence(state: InspectionState, summary: str) -> str:
     return f"{found} ({' '.join(summary.split()).rstrip('.')})."
 
 
-SETTLED_TEXT: dict[Settled, str] = {
-    "checked_present": "the file has the intended content now, so it needs no repeat",
+_SETTLED_TEXT: dict[Settled, str] = {
     "checked_absent": "the file is as it was before, so the change is not there",
     "user_confirmed": "the user confirmed it",
     "model_confirmed": "the model settled it with its evidence, as it was permitted to",
@@ -168,12 +177,17 @@ _BY_VERIFIER: dict[Settled, str] = {
 }
 
 
-def settlement_notice(title: str, settled: Settled, verified: bool = False, by: Author = "user") -> str:
-    """Told once to the model, at the tail, and to the user. `verified`: a verifier was asked, and no file."""
-    told = (_BY_VERIFIER if verified else SETTLED_TEXT).get(settled, SETTLED_TEXT[settled])
-    if settled == "waived" and by == "model":
+def settlement_notice(attempt: Attempt, settled: Settled, by: Author = "user") -> str:
+    """Told once to the model, at the tail, and to the user."""
+    if attempt.verified and settled in _BY_VERIFIER:
+        told = _BY_VERIFIER[settled]
+    elif settled == "checked_present":
+        told = f"{PRESENT_TEXT[aim_of(attempt)]}, so it needs no repeat"
+    elif settled == "waived" and by == "model":
         told = "unknown, waived by the model as it was permitted to"
-    return f"The uncertain call “{title}” is settled: {told}."
+    else:
+        told = _SETTLED_TEXT[settled]
+    return f"The uncertain call “{attempt.title}” is settled: {told}."
 
 
 def reject_notice(title: str) -> str:

@@ -7,6 +7,7 @@ standard objects ignore unknown fields.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -21,6 +22,9 @@ from steadyhand.edge.shapes import misfits
 from steadyhand_protocol import methods, wire
 
 OWN = "steadyhand/"
+RECOVERY = ("steadyhand/recovery/", "steadyhand.recovery.")
+recovery_bytes_max = 16 * 1024
+"""Of the params or arguments of whatever decides about an uncertain effect, as compact JSON (row A3)."""
 
 Answerer = Callable[[Any], Awaitable[object]]
 """Takes the structured params, gives the result; raises Refused."""
@@ -60,7 +64,9 @@ class Calls:
         if row is None or answerer is None or not row.built:
             raise not_found(request.method)
         given = {} if request.params is ABSENT else request.params
-        params = _strict(partial(wire.structure, row.params), given, f"params of {request.method}", "$")
+        params = _strict(
+            partial(wire.structure, row.params), given, f"params of {request.method}", "$", _bound(row.name)
+        )
         return Call(partial(answerer, params), wire.unstructure)
 
     def _command_call(self, request: Request) -> Call:
@@ -74,7 +80,7 @@ class Calls:
         if answerer is None or not row.built:
             raise invalid(subject, [("$.command", "not built yet")])
         read = partial(wire.structure_arguments, row.arguments)
-        value = _strict(read, params.get("arguments"), f"arguments of {row.name}", "$.arguments")
+        value = _strict(read, params.get("arguments"), f"arguments of {row.name}", "$.arguments", _bound(row.name))
         return Call(partial(answerer, value), wire.unstructure)
 
     def standard_params(self, message: Request | Notice) -> Any:
@@ -100,12 +106,24 @@ def _as_object(params: object, subject: str) -> dict[str, Any]:
     return params
 
 
-def _strict(structure: Callable[[Any], Any], given: object, subject: str, root: str) -> Any:
+def _strict(
+    structure: Callable[[Any], Any], given: object, subject: str, root: str, bytes_max: int | None = None
+) -> Any:
     """A value of one of our own shapes. Raises Failed with paths that begin at `root`."""
     try:
+        if bytes_max is not None and _compact_bytes(given) > bytes_max:
+            raise invalid(subject, [(root, f"larger than {bytes_max} bytes")])
         return structure(given)
     except wire.WireError as error:
         found = [(root + each.path.removeprefix("$"), each.message) for each in error.errors]
         raise invalid(subject, found) from error
     except RecursionError as error:
         raise invalid(subject, [(root, "nested too deeply")]) from error
+
+
+def _bound(name: str) -> int | None:
+    return recovery_bytes_max if name.startswith(RECOVERY) else None
+
+
+def _compact_bytes(given: object) -> int:
+    return len(json.dumps(given, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass"))

@@ -15,9 +15,10 @@ import attrs
 from lsprotocol import types
 
 from steadyhand.core.ledger import Attempt
+from steadyhand.core.postcondition import Aim
 from steadyhand.core.snapshot import shown_settled, uncertain_view
 from steadyhand.core.views import Action, Uncertain
-from steadyhand.core.words import check_sentence
+from steadyhand.core.words import aim_of, check_sentence
 from steadyhand.edge.client import Folder
 from steadyhand.edge.positions import width
 from steadyhand.edge.server import Server
@@ -48,6 +49,7 @@ class Mark:
     uncertain: Uncertain
     epoch: str | None
     revision: str
+    aim: Aim = "content"
 
     @property
     def range(self) -> types.Range:
@@ -157,7 +159,7 @@ class Marks:
         for attempt, view in _shown(owner):
             for path, line, text in await owner.world.in_thread(_places, owner, attempt):
                 uri, units = _uri(owner, folder, path), width(text, client.encoding)
-                marks.append(Mark(uri, line, units, view, owner.epoch, revision))
+                marks.append(Mark(uri, line, units, view, owner.epoch, revision, aim_of(attempt)))
         return tuple(marks)
 
     def _refresh_lenses(self) -> None:
@@ -212,7 +214,8 @@ def _diagnostic(mark: Mark) -> types.Diagnostic:
         text = f"After a restart it was checked: what “{uncertain.title}” intended {done} now."
     else:
         rejected = " You rejected a repeat." if uncertain.state == "rejected" else ""
-        text = f"It is uncertain whether “{uncertain.title}” happened. {check_sentence(uncertain.check)}{rejected}"
+        checked = check_sentence(uncertain.check, mark.aim)
+        text = f"It is uncertain whether “{uncertain.title}” happened. {checked}{rejected}"
     return types.Diagnostic(
         range=mark.range,
         message=text,

@@ -45,6 +45,7 @@ from steadyhand.core.words import (
     after_error_satisfied,
     after_error_unchanged,
     after_error_unknown,
+    aim_of,
     check_sentence,
     not_started_reply,
     refused_reply,
@@ -361,7 +362,8 @@ async def _record(owner: Owner, admitted: Admitted, done: Done) -> None:
             await owner.append([result, _done_reply(admitted, done), *admitted.settles(done)], barrier=True)
     except (JournalBroken, TooLong, TimeoutError) as lost:
         why = str(lost) or "The result could not be recorded in time."
-        text = f"It ran, but its result could not be recorded, so its outcome is unknown. {check_sentence(done.check)}"
+        checked = check_sentence(done.check, aim_of(owner.ledger.attempts[admitted.attempt_id]))
+        text = f"It ran, but its result could not be recorded, so its outcome is unknown. {checked}"
         unknown = Result(admitted.attempt_id, call.call_id, call.turn_id, "unknown", "journal", check=done.check)
         owner.show_unkept([unknown, _reply(call, admitted.attempt_id, "unknown", "journal", text)], why)
     owner.tell_call(call.call_id)
@@ -377,7 +379,7 @@ async def _after_error(owner: Owner, admitted: Admitted, error: Exception) -> Do
     except OSError:
         return Done("unknown", after_error_unknown(title, said), "error")
     if seen.check == "satisfied":
-        text = after_error_satisfied(title, said)
+        text = after_error_satisfied(aim_of(attempt), said)
         return Done("returned", text, "after_error", files=_files_now(attempt), check=seen.check)
     if seen.check == "unchanged":
         return Done("failed", after_error_unchanged(title, said), "error", check=seen.check)
@@ -393,7 +395,7 @@ async def _after_cancel(owner: Owner, admitted: Admitted) -> Done:
         seen = await owner.world.in_thread(look, owner.ground, owner.ledger, attempt)
     except OSError:
         return Done("unknown", after_error_unknown(admitted.planned.title, "the turn was stopped"), "cancelled")
-    return Done("stopped", stopped_text(check_sentence(seen.check)), "cancelled", check=seen.check)
+    return Done("stopped", stopped_text(check_sentence(seen.check, aim_of(attempt))), "cancelled", check=seen.check)
 
 
 async def _refuse(owner: Owner, admitted: Admitted, refusal: Refusal, held: bool) -> None:

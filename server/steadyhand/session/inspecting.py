@@ -17,7 +17,7 @@ from steadyhand.core.postcondition import Present, check_whole, partial_state
 from steadyhand.core.record import Author, Check, Evidence, Inspection, InspectionState, PathFinding, SurvivorFound
 from steadyhand.core.show import shown_arguments
 from steadyhand.core.views import InspectedPath, InspectionView, SurvivorView
-from steadyhand.core.words import check_sentence, verified_sentence
+from steadyhand.core.words import aim_of, check_sentence, verified_sentence
 from steadyhand.ports import Ids, Processes
 from steadyhand.session.checking import saves_beside, slipped_in
 from steadyhand.session.texts import diff_bytes_max, difference, sides, texts
@@ -133,7 +133,7 @@ def sentence(attempt: Attempt, record: Inspection) -> str:
         return f"{attempt.title}: its paths disagree ({state}); this speaks of now, not of what happened."
     if record.findings:
         reasons = "; ".join(one.reason for one in record.findings if one.reason)
-        return f"{attempt.title}: {check_sentence(record.check)}{f' ({reasons}.)' if reasons else ''}"
+        return f"{attempt.title}: {check_sentence(record.check, aim_of(attempt))}{f' ({reasons}.)' if reasons else ''}"
     return f"{attempt.title}: {_of_command(record)} Its outcome stays unknown; this speaks of now."
 
 

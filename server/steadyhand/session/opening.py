@@ -243,7 +243,7 @@ def undone_by(ids: Ids, ledger: Ledger, new: Attempt, by: Author) -> list[Record
 
 def _told(ids: Ids, attempt: Attempt, settled: Settled) -> Notice:
     by = attempt.settlement.by if attempt.settlement is not None else "recovery"
-    text = settlement_notice(attempt.title, settled, attempt.verified, by)
+    text = settlement_notice(attempt, settled, by)
     return Notice(ids.new(), text, attempt.turn_id, attempt.attempt_id)
 
 

@@ -76,7 +76,9 @@ class Recovery(Protocol):
 class Redoing(Protocol):
     """How an uncertain attempt is restored or tried again (rows A5, F2)."""
 
-    async def restore(self, attempt: Attempt, latest: Inspection) -> None: ...
+    async def restore(self, attempt: Attempt, latest: Inspection) -> Attempt:
+        """The attempt that restores, at its end, whatever it came to."""
+        ...
 
     async def retry(self, attempt: Attempt, latest: Inspection) -> Callable[[], Awaitable[None]]:
         """What is returned carries the new call through, after the resolution."""

@@ -10,7 +10,7 @@ from steadyhand.core.questions import UserQuestion
 from steadyhand.core.record import Scope
 from steadyhand.core.scope import overlaps
 from steadyhand.core.views import PlanItem, PlanTold
-from steadyhand.core.words import check_sentence
+from steadyhand.core.words import aim_of, check_sentence
 from steadyhand.session.owner import Owner
 from steadyhand.tools.tool import Asked, Said
 
@@ -43,7 +43,7 @@ class TurnPerson:
         wanted = Scope(everything=True) if path is None else Scope(paths=(path,))
         return tuple(
             f"It is uncertain whether “{attempt.title}” of session “{owner.name()}” happened"
-            f" (attempt {attempt.attempt_id}). {check_sentence(attempt.check)}"
+            f" (attempt {attempt.attempt_id}). {check_sentence(attempt.check, aim_of(attempt))}"
             for owner in self.owner.neighbours()
             for attempt in owner.ledger.uncertain()
             if overlaps(wanted, attempt.scope)

@@ -73,15 +73,16 @@ class Redoing:
 
     owner: Owner
 
-    async def restore(self, attempt: Attempt, latest: Inspection) -> None:
-        await _restore(self.owner, attempt, latest)
+    async def restore(self, attempt: Attempt, latest: Inspection) -> Attempt:
+        return await _restore(self.owner, attempt, latest)
 
     async def retry(self, attempt: Attempt, latest: Inspection) -> Callable[[], Awaitable[None]]:
         return await _retry(self.owner, attempt, latest)
 
 
-async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
-    """Bring back the content before; the attempt is settled `restored` when that is done."""
+async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> Attempt:
+    """Bring back the content before; the attempt is settled `restored` when that is done. The new attempt, at its end,
+    whatever it came to."""
     _refuse_held_back(owner, attempt)
     ids = owner.world.ids
     evidence = attempt.started.evidence if attempt.started else ()
@@ -111,7 +112,7 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
             return ()
         if attempt.undoable:  # a restore that is undone had its end long ago; it needs no settlement
             return (Notice(ids.new(), undone_notice(attempt.title), attempt.turn_id, attempt_id),)
-        notice = settlement_notice(attempt.title, "restored")
+        notice = settlement_notice(attempt, "restored")
         return (
             Settlement(attempt.attempt_id, attempt.call_id, "restored", "user", latest.inspection_id, done.check),
             Notice(ids.new(), notice, attempt.turn_id, attempt.attempt_id),
@@ -121,11 +122,9 @@ async def _restore(owner: Owner, attempt: Attempt, latest: Inspection) -> None:
     with _running(owner, call.call_id):
         owner.tell_call(call.call_id)
         await run_and_record(owner, _aside(attempt), admitted, gathered.evidence)
-    reply = call.reply
-    if reply is None or reply.outcome != "returned":
-        owner.say("warning", f"It was not restored. {reply.text if reply else ''}")
-    else:
-        owner.say("info", f"{reply.text} /recovery restore {attempt_id[:8]} in the chat undoes that.")
+    if call.reply is not None and call.reply.outcome == "returned":
+        owner.say("info", f"{call.reply.text} /recovery restore {attempt_id[:8]} in the chat undoes that.")
+    return owner.ledger.attempts[attempt_id]
 
 
 async def _retry(owner: Owner, attempt: Attempt, latest: Inspection) -> Callable[[], Awaitable[None]]:
@@ -147,7 +146,7 @@ async def _retry(owner: Owner, attempt: Attempt, latest: Inspection) -> Callable
     superseded = Settlement(
         attempt.attempt_id, attempt.call_id, "superseded", "user", latest.inspection_id, found.check, intent.attempt_id
     )
-    notice = Notice(ids.new(), settlement_notice(attempt.title, "superseded"), attempt.turn_id, attempt.attempt_id)
+    notice = Notice(ids.new(), settlement_notice(attempt, "superseded"), attempt.turn_id, attempt.attempt_id)
     await owner.record_or_refuse([intent, superseded, notice])
     call, wanted = ledger.calls[intent.call_id], wanted_of(owner, attempt.tool, planned)
     return partial(_carry_on, owner, attempt, Admitted(call, planned, wanted, intent.attempt_id, Digest(intent.key)))

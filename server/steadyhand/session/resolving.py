@@ -16,7 +16,7 @@ from steadyhand.core.ledger import Attempt
 from steadyhand.core.plain import plain
 from steadyhand.core.record import Author, Inspection, Notice, Record, Reject, Settled, Settlement
 from steadyhand.core.refusal import Refused
-from steadyhand.core.snapshot import inspected, shown_settled
+from steadyhand.core.snapshot import inspected, shown_settled, uncertain_view
 from steadyhand.core.views import Action, InspectionView, Snapshot
 from steadyhand.core.words import reject_notice, settlement_notice
 from steadyhand.session.inspecting import Found, record_of, same_world, view_of
@@ -183,7 +183,7 @@ async def _decide(owner: Owner, attempt: Attempt, wanted: Wanted) -> Callable[[]
         case "restore":
             assert owner.redoing is not None, "this process owns the session"
             await _require_same_world(owner, attempt, latest, wanted.by)
-            await owner.redoing.restore(attempt, latest)
+            await _refuse_unrestored(owner, attempt, await owner.redoing.restore(attempt, latest), wanted.by)
         case "retry":
             assert owner.redoing is not None, "this process owns the session"
             await _require_same_world(owner, attempt, latest, wanted.by)
@@ -221,6 +221,21 @@ async def _confirmed(owner: Owner, attempt: Attempt, latest: Inspection, by: Aut
     return "checked_present" if present else "checked_absent" if absent else by_word
 
 
+async def _refuse_unrestored(owner: Owner, attempt: Attempt, new: Attempt, by: Author) -> None:
+    """A restore that began and did not come to its end is answered as that: uncertain itself, or not done and to be
+    decided anew on what is there now."""
+    if new.result is not None and new.result.outcome == "returned":
+        return
+    reply = owner.ledger.calls[new.call_id].reply
+    said = reply.text.rstrip(".") if reply is not None else "its result could not be recorded"
+    owner.resolved()
+    if new.uncertain:
+        owner.tell_changes()
+        shown = [plain(uncertain_view(new, owner.ledger, owner.stand()))]
+        raise Refused("recoveryRequired", f"The restore is itself uncertain now: {said}.", {"uncertain": shown})
+    await _refuse_with(owner, attempt, await find(owner, attempt), by, f"It was not restored: {said}.")
+
+
 async def _refuse_with(owner: Owner, attempt: Attempt, found: Found, by: Author, why: str) -> NoReturn:
     """Store what is found now, and refuse with it."""
     await owner.record_or_refuse([record_of(owner.world.ids, attempt, found, by)])
@@ -231,7 +246,7 @@ async def _refuse_with(owner: Owner, attempt: Attempt, found: Found, by: Author,
 
 
 def _settlement(owner: Owner, attempt: Attempt, settled: Settled, by: Author, latest: Inspection) -> list[Record]:
-    text = settlement_notice(attempt.title, settled, attempt.verified, by)
+    text = settlement_notice(attempt, settled, by)
     return [
         Settlement(attempt.attempt_id, attempt.call_id, settled, by, latest.inspection_id, latest.check),
         Notice(owner.world.ids.new(), text, attempt.turn_id, attempt.attempt_id),
