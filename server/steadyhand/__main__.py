@@ -12,6 +12,9 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from steadyhand.core.settings import Settings
     from steadyhand.edge.stdio import Stdio
     from steadyhand.ports import Clock, Disk, Ids, Models, Processes, TextFilter
 
@@ -77,14 +80,18 @@ def run(stdio: Stdio, ports: Ports, flags: Flags) -> int:
 def command_line(arguments: list[str], ports: Ports) -> int:
     """Carry out one verb; the exit code. SystemExit(2) for bad flags."""
     from steadyhand.cli.program import CommandLine
-    from steadyhand.edge.settings import read_settings, resolved_state_directory, state_directory
+    from steadyhand.edge.settings import FLAG_PATHS, read_settings, resolved_state_directory, state_directory
 
     environment = ports.processes.environment()
 
     def folder(flag: str | None) -> str:
         return resolved_state_directory(ports.disk, state_directory(flag, environment, None)[0])
 
-    return CommandLine(read_settings(None, environment).settings, folder, *ports).run(arguments)
+    def settings(given: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]]:
+        read = read_settings(None, environment, flags=given)
+        return read.settings, read.faults
+
+    return CommandLine(settings, FLAG_PATHS, folder, *ports).run(arguments)
 
 
 def system_ports() -> Ports:

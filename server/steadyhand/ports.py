@@ -302,6 +302,16 @@ class Model(Protocol):
         ...
 
 
+@runtime_checkable
+class Continuing(Protocol):
+    """A model that may go on with an assistant message (`ModelRequest.continues`, row P2)."""
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether it can, as it is set up now."""
+        ...
+
+
 Models = Callable[[str, str], Model]
 """(provider, name) → the model; raises `ModelTrouble` when there is none."""
 

@@ -220,6 +220,28 @@ def test_what_is_refused(shell: Shell, words: list[str], said: str) -> None:
     assert said in shell.run(*words, "--json").json["error"]["message"]
 
 
+def test_settings_reach_a_command(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """wire.md: flags before the environment before the default; a bad flag is exit 2, a bad variable one sentence."""
+    nowhere = ["--provider", "compatible", "--model", "x", "--base-url", "http://127.0.0.1:1/v1"]
+    found = shell.run("doctor", "--json", *nowhere, "--api-key-env", "MINE").json
+    assert found["model"] == {"provider": "compatible", "name": "x"}
+    assert "MINE" in found["provider"][0]["text"]
+    ran = shell.run("ask", "hello", *nowhere)
+    assert ran.code == 1
+    assert "cannot be reached" in ran.err
+    monkeypatch.setenv("STEADYHAND_MODEL_PROVIDER", "ollama")
+    monkeypatch.setenv("STEADYHAND_COST_CAP", "lots")
+    ran = shell.run("ask", "say hi", "--setting", "model.provider=practice", "--json")
+    assert (ran.code, ran.json["reason"]) == (0, "done")
+    assert "STEADYHAND_COST_CAP is not a number" in ran.err
+    ran = shell.run("ask", "say more", "--session", shell.run("sessions", "--json").json["sessions"][0]["sessionId"])
+    assert ran.code == 0, "a session keeps its own model"
+    for bad in (["--setting", "nothing=1"], ["--setting", "mode"], ["--setting", "mode=fast"]):
+        ran = shell.run("ask", "hello", *bad)
+        assert (ran.code, ran.out) == (2, "")
+        assert "--setting" in ran.err
+
+
 def test_doctor(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """E1: what children are not given is named, and its value never shown; the editor's doctor says the same."""
     monkeypatch.setenv("DEPLOY_TOKEN", "correct-horse")
@@ -357,6 +379,8 @@ def test_restore_and_retry(shell: Shell) -> None:
     refused = shell.run("recovery", "retry", attempt_id, "--yes", "--json")
     assert (refused.code, refused.json["error"]["kind"]) == (1, "retryDisabled")
     assert shell.lives.having(session_id, "inspection") == []
+    allowed = shell.run("recovery", "retry", attempt_id, "--yes", "--json", "--setting", "recovery.retry=true")
+    assert (allowed.code, allowed.json["error"]["kind"]) == (1, "retryUnsafe"), "on, and not proved absent"
     done = fits(recovery.ResolveResult, shell.run("recovery", "restore", attempt_id, "--yes", "--json").json)
     assert done["snapshot"]["calls"] == []
     assert shell.lives.place.files()["a.txt"] == "old\n"

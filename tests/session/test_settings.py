@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from steadyhand.core.record import ModelName
 from steadyhand.core.rules import Rule, rules_max
+from steadyhand.core.settings import Price, Settings
+from steadyhand.edge.prices import prices_max
 from steadyhand.edge.settings import read_settings
 
 
@@ -70,3 +74,103 @@ def test_whatever_a_workspace_answers() -> None:
     """wire.md: settings never fail a request."""
     for answer in (None, 5, [], "x", {"permissions": 5}, {"permissions": {"deny": {}}}):
         assert read_settings(None, {}, answer).settings.rules.deny == ()
+
+
+# --- where they come from -------------------------------------------------------------------------------------------
+
+
+def test_the_first_source_wins() -> None:
+    """wire.md: flags, environment, the editor's settings for this machine, the default; empty is not set."""
+    machine = {"mode": "plan", "recovery": {"settle": "ask"}, "continuation": True, "cost": {"cap": 3}}
+    environment = {"STEADYHAND_MODE": "edits", "STEADYHAND_COST_CAP": "2.50", "STEADYHAND_RECOVERY_SETTLE": ""}
+    found = read_settings(machine, environment, flags={"mode": "auto"}).settings
+    assert (found.mode, found.cost_cap, found.settle, found.continuation) == ("auto", Decimal("2.50"), "ask", True)
+    assert read_settings(machine, environment).settings.mode == "edits"
+    assert read_settings(machine, {}).settings.mode == "plan"
+    assert read_settings(None, {}).settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("machine", "variable", "retry"),
+    [(None, "1", True), (False, "true", True), (True, "0", False), (True, "", True), (None, "", False)],
+)
+def test_retry_by_the_environment(machine: bool | None, variable: str, retry: bool) -> None:
+    """F1: the variable wins, whatever the setting is."""
+    given = {"recovery": {"retry": machine}} if machine is not None else {}
+    found = read_settings(given, {"STEADYHAND_RECOVERY_RETRY": variable})
+    assert (found.settings.retry, found.faults) == (retry, ())
+
+
+def test_name_address_and_key_belong_to_a_provider() -> None:
+    """P1, E2: a provider chosen by one source is not asked at another's address, with another's key or model."""
+    machine = {
+        "model": {"provider": "openai", "name": "gpt-5", "baseUrl": "https://relay.example", "apiKeyEnv": "RELAY"}
+    }
+    other = read_settings(machine, {"STEADYHAND_MODEL_PROVIDER": "ollama", "STEADYHAND_MODEL_NAME": "small"}).settings
+    assert (other.model, other.base_url, other.key_variable) == (ModelName("ollama", "small"), None, None)
+    same = read_settings(machine, {"STEADYHAND_MODEL_PROVIDER": "openai"}, flags={"model.name": "gpt-5.1"}).settings
+    assert (same.model.name, same.base_url, same.key_variable) == ("gpt-5.1", "https://relay.example", "RELAY")
+    assert read_settings(machine, {}, flags={"model.provider": "deepseek"}).settings.model == ModelName(
+        "deepseek", "deepseek"
+    )
+
+
+def test_a_workspace_may_say_continuation() -> None:
+    """wire.md: it is no setting of the machine, so the answer for the workspace wins; a cap is the machine's."""
+    answer = {"continuation": False, "cost": {"cap": 99, "prices": {"a/b": {"input": 0, "output": 0}}}}
+    found = read_settings({"continuation": True, "cost": {"cap": 1}}, {}, answer).settings
+    assert (found.continuation, found.cost_cap, dict(found.prices)) == (False, Decimal(1), {})
+    assert read_settings({}, {}, {"continuation": True}).settings.continuation is True
+    assert read_settings({"continuation": True}, {}, {"continuation": "no"}).settings.continuation is True
+
+
+def test_prices_are_read_as_they_were_written() -> None:
+    """U2: numbers and texts alike become the decimal numbers they show; what may be left out is."""
+    prices = {
+        "a/b": {"input": 0.1, "output": "0.30", "cacheHit": 1e-3, "currency": "EUR"},
+        "c/*": {"input": 0, "output": 2},
+    }
+    found = read_settings({"cost": {"prices": prices, "cap": 0.1}}, {})
+    assert found.faults == ()
+    assert found.settings.prices == {
+        "a/b": Price(Decimal("0.1"), Decimal("0.30"), Decimal("0.001"), currency="EUR"),
+        "c/*": Price(Decimal(0), Decimal(2)),
+    }
+    assert found.settings.cost_cap == Decimal("0.1")
+
+
+BAD: list[tuple[str, Any]] = [
+    ("cost.cap", -1), ("cost.cap", "much"), ("cost.cap", True), ("cost.cap", "NaN"), ("cost.cap", 10**10),
+    ("cost.cap", []),
+    ("cost.prices", []), ("cost.prices", {"model": {"input": 1, "output": 1}}), ("cost.prices", {"a/b": {"input": 1}}),
+    ("cost.prices", {"a/b": {"input": 1, "output": -1}}), ("cost.prices", {"a/b": {"input": 1, "output": 1, "x": 1}}),
+    ("cost.prices", {"a/b": {"input": 1, "output": 1, "currency": "dollars"}}), ("cost.prices", {"a/b": 3}),
+    ("cost.prices", {"a/b": {"input": True, "output": 1}}),
+    ("cost.prices", {"a/b": {"input": "0.0000000000001", "output": 1}}),
+    ("cost.prices", {f"a/{number}": {"input": 1, "output": 1} for number in range(prices_max + 1)}),
+    ("continuation", "yes"), ("recovery.retry", 1), ("model.provider", "nobody"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value"), BAD)
+def test_a_bad_value_has_its_default(path: str, value: Any) -> None:
+    """wire.md: it is named once, never fails anything, and the default holds."""
+    machine: dict[str, Any] = {}
+    inner = machine
+    *outer, last = path.split(".")
+    for name in outer:
+        inner = inner.setdefault(name, {})
+    inner[last] = value
+    found = read_settings(machine, {})
+    assert found.settings == Settings()
+    (fault,) = found.faults
+    assert fault.startswith(f"steadyhand.{path} is not ")
+
+
+def test_a_bad_variable_is_named_as_it_is_written() -> None:
+    """wire.md: the sentence names the source that has to be mended."""
+    found = read_settings(None, {"STEADYHAND_COST_CAP": "lots", "STEADYHAND_MODE": "fast"}, flags={"continuation": 3})
+    assert {fault.split(" is not ")[0] for fault in found.faults} == {
+        "STEADYHAND_MODE", "--setting continuation", "STEADYHAND_COST_CAP",
+    }  # fmt: skip
+    assert found.settings == Settings()

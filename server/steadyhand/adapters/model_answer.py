@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 from steadyhand.adapters.model_trouble import Troubles
@@ -21,6 +22,8 @@ from steadyhand.core.model import ModelTrouble, ReasoningPart, StreamPart, TextP
 
 answer_bytes_max = 64 * 1024 * 1024
 head_bytes_max = 64
+amount_max = Decimal(10**9)  # currency units for one answer
+amount_chars_max = 40
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
@@ -198,6 +201,18 @@ def tokens(told: object, *path: str) -> int | None:
     for name in path:
         told = told.get(name) if isinstance(told, Mapping) else None
     return told if isinstance(told, int) and not isinstance(told, bool) and told >= 0 else None
+
+
+def decimal_text(told: object) -> str | None:
+    """An amount of money as the decimal number that was sent, without an exponent; None for what is none."""
+    if not isinstance(told, int | float | str) or isinstance(told, bool):
+        return None
+    try:
+        amount = Decimal(str(told))  # of a float its shortest form, which is what was written
+    except InvalidOperation:
+        return None
+    fits = amount.is_finite() and 0 <= amount < amount_max
+    return f"{amount:f}" if fits and len(f"{amount:f}") <= amount_chars_max else None
 
 
 def _object(text: str) -> Mapping[str, Any] | None:

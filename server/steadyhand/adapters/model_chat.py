@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from steadyhand.adapters.model_answer import Joined, Unreadable, sound_arguments, tokens
+from steadyhand.adapters.model_answer import Joined, Unreadable, decimal_text, sound_arguments, tokens
 from steadyhand.adapters.model_body import Raw, Value, body_of
 from steadyhand.adapters.model_trouble import Troubles
 from steadyhand.core.model import (
@@ -124,13 +124,14 @@ class _Call:
 class ChatReader:
     """`model_answer.Reader` of chat completions."""
 
-    def __init__(self, troubles: Troubles, window: int | None = None) -> None:
+    def __init__(self, troubles: Troubles, window: int | None = None, tells_cost: bool = False) -> None:
         self.moved = 0
         self.finished = False
         self.closed = False
         self.failed: ModelTrouble | None = None
         self._troubles = troubles
         self._window = window
+        self._tells_cost = tells_cost
         self._text = Joined()
         self._reasoning = Joined()
         self._calls: list[_Call] = []
@@ -161,7 +162,7 @@ class ChatReader:
         return self._choice(choices[0], choices[0].get("message"))
 
     def end(self) -> list[StreamPart]:
-        usage: list[StreamPart] = [] if self._usage is None else [_usage(self._usage, self._window)]
+        usage: list[StreamPart] = [] if self._usage is None else [_usage(self._usage, self._window, self._tells_cost)]
         if not self.finished or self.failed is not None:
             return usage
         finish = FINISHES.get(self._reason, "unknown")
@@ -270,7 +271,7 @@ def _text(told: object) -> str:
     raise Unreadable("a text")
 
 
-def _usage(told: Mapping[str, Any], window: int | None) -> UsagePart:
+def _usage(told: Mapping[str, Any], window: int | None, tells_cost: bool) -> UsagePart:
     read = tokens(told, "prompt_tokens")
     hit = tokens(told, "prompt_cache_hit_tokens")
     if hit is None:
@@ -278,4 +279,6 @@ def _usage(told: Mapping[str, Any], window: int | None) -> UsagePart:
     miss = tokens(told, "prompt_cache_miss_tokens")
     if miss is None and read is not None and hit is not None:
         miss = max(0, read - hit)
-    return UsagePart(read, tokens(told, "completion_tokens"), hit, miss, window)
+    written = tokens(told, "prompt_tokens_details", "cache_write_tokens")
+    billed = decimal_text(told.get("cost")) if tells_cost else None
+    return UsagePart(read, tokens(told, "completion_tokens"), hit, miss, window, written, billed)

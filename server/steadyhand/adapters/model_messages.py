@@ -288,7 +288,7 @@ class MessagesReader:
         if fresh is None:
             return UsagePart(None, output, hit, None, self._window)
         miss = fresh + (written or 0)
-        return UsagePart(miss + (hit or 0), output, hit or 0, miss, self._window)
+        return UsagePart(miss + (hit or 0), output, hit or 0, miss, self._window, written or None)
 
 
 def _mapping(told: object) -> Mapping[str, Any]:

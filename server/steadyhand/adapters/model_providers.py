@@ -17,7 +17,7 @@ from steadyhand.adapters.http_client import HttpClient
 from steadyhand.adapters.model_answer import tokens
 from steadyhand.adapters.model_remote import Access, RemoteModel, Secret
 from steadyhand.core.model import ModelTrouble
-from steadyhand.core.profiles import PROFILES, Profile
+from steadyhand.core.profiles import PROFILES, Profile, chosen_name
 
 list_s_max = 20.0
 list_bytes_max = 8 * 1024 * 1024
@@ -117,7 +117,7 @@ class RemoteModels:
                 f"There is no provider “{provider}”: set steadyhand.model.provider to practice, {known}.",
                 kind="settings",
             )
-        chosen = profile.model if name in ("", provider) else name
+        chosen = chosen_name(provider, name)
         if chosen is None:
             raise ModelTrouble(f"No model of {profile.label} is chosen: set steadyhand.model.name.", kind="settings")
         configured = provider == settings.provider

@@ -83,7 +83,7 @@ class RemoteModel:
 
     def reader(self) -> Reader:
         if self.profile.dialect == "chat":
-            return model_chat.ChatReader(self.troubles, self.window)
+            return model_chat.ChatReader(self.troubles, self.window, tells_cost=self.profile.billed_in is not None)
         return model_messages.MessagesReader(self.troubles, self.access.name, self.window)
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[StreamPart]:

@@ -4,13 +4,15 @@
     steadyhand permissions list | forget ID
     steadyhand recovery list | inspect ID | confirm ID | reject ID | waive ID | restore ID | retry ID | end-survivors ID
 
-Each takes `--json` and `--state-dir DIR`. An ID is an id or a unique beginning of it, of 4 digits or more.
+Each takes `--json`, `--state-dir DIR` and `--setting NAME=VALUE`. An ID is an id or a unique beginning of it, of 4
+digits or more.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args
 
 import attrs
@@ -21,6 +23,14 @@ Verb = Literal["sessions", "show", "export", "recovery", "jobs", "permissions", 
 Deed = Literal["list", "inspect", "confirm", "reject", "waive", "restore", "retry", "end-survivors", "stop", "forget"]
 VERBS: tuple[str, ...] = get_args(Verb)
 tail_default = 200
+FLAG = "--setting"
+SHORT: Mapping[str, str] = {
+    "--provider": "model.provider",
+    "--model": "model.name",
+    "--base-url": "model.baseUrl",
+    "--api-key-env": "model.apiKeyEnv",
+}
+"""Flags of `ask` and `doctor` → the settings they say."""
 
 _CODES = "Exit codes: 0 done; 1 refused or failed, with a sentence on stderr; 2 bad flags; 128 + n for signal n."
 _RECOVERY: dict[Deed, str] = {
@@ -30,7 +40,7 @@ _RECOVERY: dict[Deed, str] = {
     "reject": "note that it shall not be repeated; it stays uncertain",
     "waive": "go on without knowing",
     "restore": "put back the content before it",
-    "retry": "try it again, where STEADYHAND_RECOVERY_RETRY=1 allows it",
+    "retry": "try it again, where the setting recovery.retry or STEADYHAND_RECOVERY_RETRY=1 allows it",
     "end-survivors": "end what a command left running",
 }
 _JOBS: dict[Deed, str] = {
@@ -55,13 +65,34 @@ class Flags:
     session: str | None = None
     workspace: str | None = None
     mode: Mode | None = None
+    settings: Mapping[str, object] = attrs.field(factory=dict)
+    """Dotted name → value, of `--setting` and its short forms."""
+
+    @property
+    def model_given(self) -> bool:
+        """Whether the command line says which model answers."""
+        return bool({"model.provider", "model.name"} & set(self.settings))
 
 
-def read(arguments: Sequence[str]) -> Flags:
-    """The flags; SystemExit(2) for what is none, SystemExit(0) after `--help`."""
-    found = vars(_parser().parse_args(arguments))
-    given = {name: value for name, value in found.items() if value is not None}
-    return Flags(**given)
+def read(arguments: Sequence[str], known: Collection[str] = ()) -> Flags:
+    """The flags; SystemExit(2) for what is none, SystemExit(0) after `--help`. `known`: what `--setting` takes."""
+    parser = _parser()
+    found = vars(parser.parse_args(arguments))
+    settings = {path: found.pop(path) for path in SHORT.values() if found.get(path) is not None}
+    for given in found.pop("setting", None) or ():
+        path, says, text = given.partition("=")
+        if path not in known or not says:
+            parser.error(f"{FLAG} wants NAME=VALUE, the name one of {', '.join(sorted(known))}")
+        settings[path] = _value(text)
+    return Flags(settings=settings, **{name: value for name, value in found.items() if value is not None})
+
+
+def _value(text: str) -> object:
+    """What stands for JSON is taken as such, anything else as the text it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,6 +102,10 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument(
         "--state-dir", dest="state_directory", metavar="DIR", default=argparse.SUPPRESS, help="where sessions lie"
     )
+    shared.add_argument(
+        FLAG, dest="setting", action="append", metavar="NAME=VALUE", default=argparse.SUPPRESS,
+        help="a setting as the editor would say it, such as mode=auto; may stand more than once",
+    )  # fmt: skip
     parser = argparse.ArgumentParser("steadyhand", description="Steadyhand on a command line.", epilog=_CODES)
     verbs = parser.add_subparsers(dest="verb", required=True)
 
@@ -91,8 +126,11 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("text", metavar="TEXT")
     ask.add_argument("--session", metavar="ID", help="go on with it; else a new one is made")
     ask.add_argument("--workspace", metavar="DIR", help="of a new session; this folder if left out")
-    ask.add_argument("--mode", choices=get_args(Mode))
-    verb("doctor", "how this installation stands")
+    ask.add_argument("--mode", choices=get_args(Mode), help="of this session from now on")
+    doctor = verb("doctor", "how this installation stands; asks the chosen provider")
+    for asking in (ask, doctor):
+        for flag, path in SHORT.items():
+            asking.add_argument(flag, dest=path, metavar="TEXT", help=f"short for {FLAG} {path}=TEXT")
     return parser
 
 

@@ -10,14 +10,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import anyio
 from anyio.abc import TaskGroup
 
 from steadyhand import __version__
 from steadyhand.cli import verbs
-from steadyhand.cli.flags import Flags, Verb, read
+from steadyhand.cli.flags import FLAG, Flags, Verb, read
 from steadyhand.cli.jobs import jobs
 from steadyhand.cli.recovery import recovery
 from steadyhand.cli.terminal import Terminal
@@ -45,14 +45,17 @@ log = logging.getLogger(__name__)
 
 
 class CommandLine:
-    """Runs once. `state_directory`: what `--state-dir` says, or None → the folder."""
+    """Runs once. `settings`: what flags say, by dotted name → the settings, and a clause for each bad one; `known`: the
+    names that `--setting` takes. `state_directory`: what `--state-dir` says, or None → the folder."""
 
     def __init__(
-        self, settings: Settings, state_directory: Callable[[str | None], str],
+        self, settings: Callable[[Mapping[str, object]], tuple[Settings, Sequence[str]]], known: Collection[str],
+        state_directory: Callable[[str | None], str],
         disk: Disk, processes: Processes, clock: Clock, ids: Ids, models: Models,
         text_filter: TextFilter | None = None,
     ) -> None:  # fmt: skip
-        self._settings = settings
+        self._settings_of = settings
+        self._known = known
         self._state_directory = state_directory
         self._disk = disk
         self._processes = processes
@@ -63,9 +66,14 @@ class CommandLine:
         self._signal: int | None = None
 
     def run(self, arguments: Sequence[str]) -> int:
-        flags = read(arguments)
+        flags = read(arguments, self._known)
         keyboard = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None
         terminal = Terminal(sys.stdout, sys.stderr, keyboard)
+        self._settings, faults = self._settings_of(flags.settings)
+        if faults:
+            terminal.note(f"steadyhand: Some settings are not used and have their defaults: {'; '.join(faults)}.")
+            if any(fault.startswith(FLAG) for fault in faults):
+                return 2
         try:
             return anyio.run(self._run, flags, terminal)
         except BrokenPipeError:  # whoever read the answer has seen enough
@@ -102,6 +110,8 @@ class CommandLine:
             state_directory=self._state_directory(flags.state_directory), spawn=spawn, settings=self._settings,
             text_filter=self._text_filter,
         )  # fmt: skip
+        if world.providers is not None:
+            world.providers.connect(lambda: world.settings, None)
         return House(world)
 
     async def _follow_signals(self, verb: anyio.CancelScope) -> None:

@@ -114,6 +114,9 @@ async def ask(house: House, flags: Flags, terminal: Terminal) -> int:
     owner = await _session_for(house, flags)
     if flags.mode is not None:
         await owner.set_mode(flags.mode)
+    if flags.model_given:
+        model = house.world.settings.model
+        await desk.set_model(owner, model.provider, model.name)
     terminal.streaming = not flags.json
     client_message_id = house.world.ids.new()
     accepted = await prompts.prompt(owner, None, client_message_id, flags.text)

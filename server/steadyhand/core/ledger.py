@@ -368,9 +368,25 @@ class Ledger:
         if again:
             self.refused.append(f"call {again[0]} is proposed a second time at seq {stamped.seq}")
             return
+        if record.goes_on and self._go_on(record):
+            return
         self.said.append(Said(stamped.at, record, record.turn_id))
         for proposed in record.calls:
             self._propose(record.turn_id, proposed)
+
+    def _go_on(self, rest: Assistant) -> bool:
+        """The rest joins the message it belongs to (row P2); False: that one is not there, so it stands alone."""
+        for place in reversed(range(len(self.said))):
+            said = self.said[place]
+            begun = said.record
+            if isinstance(begun, Assistant) and begun.message_id == rest.message_id and not begun.withdrawn:
+                reasoning = (begun.reasoning or "") + (rest.reasoning or "")
+                whole = attrs.evolve(
+                    begun, text=begun.text + rest.text, reasoning=reasoning or None, finish=rest.finish
+                )
+                self.said[place] = attrs.evolve(said, record=whole)
+                return True
+        return False
 
     def _propose(self, turn_id: str, proposed: Proposed) -> None:
         """The call as it was asked; what is known of it already, by records before its message, is kept."""

@@ -133,6 +133,8 @@ class UsagePart:
     cache_hit: int | None = None
     cache_miss: int | None = None
     window: int | None = None
+    cache_write: int | None = None  # of the misses, what was written to the cache for a price of its own
+    billed: str | None = None  # what the provider says it costs, a decimal number in its profile's currency
 
 
 @attrs.frozen

@@ -52,6 +52,7 @@ class Profile:
     continues_at: str | None = None  # the address that goes on with an assistant message (row P2); None: nobody does
     window_members: tuple[str, ...] = ()  # where an entry of GET /models tells the window; dots part levels
     renamed: Mapping[str, str] = attrs.field(factory=dict)  # names that are gone → what to write today
+    billed_in: str | None = None  # the currency of `usage.cost`, where each answer tells what it cost
     silence_s_max: float = hosted_silence_s_max  # without a single byte
     progress_s_max: float = progress_s_max  # with keep-alives only
 
@@ -122,6 +123,7 @@ _OPENROUTER = Profile(
     reasoning_member="reasoning",
     reasoning_back="present",
     thinking_off='"reasoning":{"enabled":false}',
+    billed_in="USD",  # its credits are dollars
     window_members=("context_length",),
 )
 
@@ -184,6 +186,14 @@ PROFILES: Mapping[str, Profile] = {
 }
 PROVIDERS = ("practice", *PROFILES)
 """Every word that `model.provider` takes: the practice model built in, and the remote ones."""
+
+
+def chosen_name(provider: str, name: str) -> str | None:
+    """The model's name at the provider. A name that is only the provider's word is one that nobody chose; None where
+    there is no usual one, or no such provider."""
+    if name not in ("", provider):
+        return name
+    return PROFILES[provider].model if provider in PROFILES else None
 
 
 def key_variables(configured: str | None = None) -> frozenset[str]:

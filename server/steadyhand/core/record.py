@@ -156,6 +156,7 @@ class Assistant:
     finish: str | None = None  # None: the stream was cut
     withdrawn: bool = False  # shown, then asked again; never goes out
     sealed: str | None = None  # what the provider wants back unread, with its reasoning
+    goes_on: bool = False  # the rest of the message of this id that stands before it (row P2)
 
 
 @attrs.frozen
@@ -377,6 +378,8 @@ class Usage:
     context: int = 0
     window: int | None = None
     model: ModelName | None = None  # which was asked; None: by a version that did not say
+    cost: str | None = None  # decimal number, at the price of then; None: not known
+    currency: str | None = None  # ISO 4217; None beside a cost: nothing is billed, in any
 
 
 @attrs.frozen

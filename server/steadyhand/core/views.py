@@ -328,11 +328,18 @@ class Billed:
 
 
 @attrs.frozen
+class Cost:
+    amount: str
+    currency: str
+
+
+@attrs.frozen
 class UsageView:
     billed: Billed
     context: int
     complete: bool
     window: int | None = None
+    cost: Cost | None = None
 
 
 Event: TypeAlias = "Began | TextDelta | CallChanged | PlanTold | UsageTold | Warned | Noticed | TurnEnded"

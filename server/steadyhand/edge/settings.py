@@ -6,7 +6,7 @@ from nowhere else; whatever `workspace/configuration` answers for them is ignore
 one sentence; null is not set. Of lists of rules a bad rule alone is left out.
 
 The answer of `workspace/configuration` may only tighten: its `permissions.ask` and `permissions.deny` are added to
-those of the machine and take none away (row G2).
+those of the machine and take none away (row G2). Of the keys that are not the machine's it may say `continuation`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from steadyhand.core.profiles import PROVIDERS
 from steadyhand.core.record import ModelName
 from steadyhand.core.rules import BadRule, Rule, Rules, parse, rules_max
 from steadyhand.core.settings import Settings
+from steadyhand.edge.prices import PRICES_EXPECTED, amount_of, is_amount, is_prices, prices_of
+from steadyhand.edge.sources import VARIABLES, at, sources_of
 from steadyhand.ports import Disk
 from steadyhand.tools.catalogue import SUBJECTS
 from steadyhand.tools.place import one_line
@@ -29,8 +31,9 @@ from steadyhand.tools.place import one_line
 MODES = ("plan", "ask", "edits", "auto")
 SETTLE = ("checked", "ask")
 rule_told_chars_max = 80
-RETRY_VARIABLE = "STEADYHAND_RECOVERY_RETRY"
 STATE_VARIABLE = "STEADYHAND_STATE_DIR"
+FLAG_PATHS = frozenset({*VARIABLES, "environment.add", "cost.prices"})
+"""What `--setting` of a command line takes."""
 
 
 @attrs.frozen
@@ -41,31 +44,28 @@ class Read:
     faults: tuple[str, ...]
 
 
-def read_settings(machine: object, environment: Mapping[str, str], workspace: object = None) -> Read:
+def read_settings(
+    machine: object,
+    environment: Mapping[str, str],
+    workspace: object = None,
+    flags: Mapping[str, object] | None = None,
+) -> Read:
     """The settings that the house reads; `machine` is the editor's nested object, whatever it is, `workspace` its
-    answer for the section `steadyhand`."""
-    faults: list[str] = []
+    answer for the section `steadyhand`, `flags` what a command line says, by dotted name."""
+    sources = sources_of(machine, environment, flags or {})
+    take, faults = sources.take, sources.faults
     if machine is not None and not isinstance(machine, Mapping):
         faults.append("the settings are not an object")
-
-    def take(path: str, fits: Callable[[Any], bool], expected: str, default: Any) -> Any:
-        value = _at(machine, path)
-        if value is None:
-            return default
-        if not fits(value):
-            faults.append(f"steadyhand.{path} is not {expected}")
-            return default
-        return value
-
     provider = take("model.provider", lambda v: v in PROVIDERS, f"one of {', '.join(PROVIDERS)}", "practice")
-    name = take("model.name", _text, "a text", provider)
+    theirs = sources.of_provider(provider)
+    continues = take("continuation", _truth, "true or false", False)
     settings = Settings(
-        model=ModelName(provider, name),
+        model=ModelName(provider, theirs.take("model.name", _text, "a text", provider)),
         mode=take("mode", lambda v: v in MODES, f"one of {', '.join(MODES)}", "ask"),
         settle=take("recovery.settle", lambda v: v in SETTLE, f"one of {', '.join(SETTLE)}", "checked"),
-        retry=take("recovery.retry", lambda v: isinstance(v, bool), "true or false", False),
-        base_url=take("model.baseUrl", _text, "a text", None),
-        key_variable=take("model.apiKeyEnv", _text, "a text", None),
+        retry=take("recovery.retry", _truth, "true or false", False),
+        base_url=theirs.take("model.baseUrl", _text, "a text", None),
+        key_variable=theirs.take("model.apiKeyEnv", _text, "a text", None),
         environment_add=take("environment.add", _texts, "an object of names and texts", {}),
         rules=Rules(
             allow=_rules(machine, "allow", faults),
@@ -73,11 +73,12 @@ def read_settings(machine: object, environment: Mapping[str, str], workspace: ob
             deny=_added(_rules(machine, "deny", faults), _rules(workspace, "deny", faults)),
         ),
         trusted=_trusted(machine, faults),
+        continuation=told if _truth(told := at(workspace, "continuation")) else continues,
+        cost_cap=amount_of(take("cost.cap", is_amount, "a number, 0 or more", None)),
+        prices=prices_of(take("cost.prices", is_prices, PRICES_EXPECTED, {})),
     )
     for path, fits, expected in _NOT_READ_YET:
         take(path, fits, expected, None)
-    if environment.get(RETRY_VARIABLE) == "1":
-        settings = attrs.evolve(settings, retry=True)
     return Read(settings, tuple(faults))
 
 
@@ -87,7 +88,7 @@ def state_directory(flag: str | None, environment: Mapping[str, str], machine: o
         return flag, None
     if environment.get(STATE_VARIABLE):
         return environment[STATE_VARIABLE], None
-    value = _at(machine, "stateDirectory")
+    value = at(machine, "stateDirectory")
     if value is None:
         return None, None
     if not _text(value):
@@ -111,7 +112,7 @@ def resolved_state_directory(disk: Disk, chosen: str | None) -> str:
 
 def _rules(source: object, list_name: str, faults: list[str]) -> tuple[Rule, ...]:
     """The rules of one list of one source. A bad one is left out and named; the others hold."""
-    value = _at(source, f"permissions.{list_name}")
+    value = at(source, f"permissions.{list_name}")
     if value is None:
         return ()
     setting = f"steadyhand.permissions.{list_name}"
@@ -141,7 +142,7 @@ def _named(rule: object) -> str:
 
 def _trusted(machine: object, faults: list[str]) -> bool:
     """Not said is trusted, since most editors know no trust; what cannot be read is not."""
-    value = _at(machine, "trusted")
+    value = at(machine, "trusted")
     if value is None or isinstance(value, bool):
         return value is not False
     faults.append("steadyhand.trusted is neither true nor false, so the workspace counts as not trusted")
@@ -150,15 +151,11 @@ def _trusted(machine: object, faults: list[str]) -> bool:
 
 def machine_of(settings: object) -> object:
     """The machine-scoped object of a `workspace/didChangeConfiguration`; None where it has none."""
-    return _at(settings, "steadyhand.machine")
+    return at(settings, "steadyhand.machine")
 
 
-def _at(where: object, path: str) -> Any:
-    for name in path.split("."):
-        if not isinstance(where, Mapping):
-            return None
-        where = where.get(name)
-    return where
+def _truth(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _text(value: object) -> bool:
@@ -170,8 +167,6 @@ def _texts(value: object) -> bool:
 
 
 _NOT_READ_YET: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("continuation", lambda v: isinstance(v, bool), "true or false"),
-    ("cost.cap", lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v >= 0, "a number"),
     ("mcpServers", lambda v: isinstance(v, Mapping), "an object"),
     ("hooks", lambda v: isinstance(v, Mapping | list), "an object or a list"),
 )

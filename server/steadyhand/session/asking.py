@@ -31,6 +31,7 @@ from steadyhand.core.transcript import missing_replies, outgoing, validate
 from steadyhand.core.usage import known_input
 from steadyhand.core.views import TextDelta, Warned
 from steadyhand.session import reasoning
+from steadyhand.session.budget import require_budget, usage_of
 from steadyhand.session.owner import Owner, RunningTurn
 
 pause_s_first = 1.0
@@ -61,6 +62,19 @@ class Answer:
     finish: FinishReason | None = None
     trouble: ModelTrouble | None = None
     size: int = 0
+    thinking: bool = True  # whether it was asked for with reasoning
+    goes_on: bool = False  # it is the rest of the message with this id (row P2)
+    sent: bool = False  # the request may have gone out
+    proposed: bool = False  # a rest that proposed calls all the same
+    epoch: str | None = None  # of the session when it was asked for
+
+    def __attrs_post_init__(self) -> None:
+        self.epoch = self.owner.epoch
+
+    @property
+    def perhaps_billed(self) -> bool:
+        """Whether tokens may have been billed for it; a provider that only said what is wrong bills none."""
+        return self.shown or self.usage is not None or (self.sent and self.trouble is None)
 
     @property
     def shown(self) -> bool:
@@ -83,6 +97,8 @@ class Answer:
                     self.reasonings.append(delta)
                     self._grow(delta)
                     self.owner.tell(self.turn_id, TextDelta(self.message_id, delta, "reasoning"))
+            case CallProposed() if self.goes_on:
+                self.proposed = True  # a rest is asked for without tools: nothing of it is run
             case CallProposed():
                 self.calls.append(part)
                 self._grow(part.arguments)
@@ -96,7 +112,7 @@ class Answer:
         """The message without its calls."""
         return Assistant(
             self.turn_id, self.message_id, "".join(self.texts), reasoning="".join(self.reasonings) or None,
-            finish=self.finish, sealed=self.sealed, **more,
+            finish=self.finish, sealed=self.sealed, goes_on=self.goes_on, **more,
         )  # fmt: skip
 
     def _grow(self, text: str) -> None:
@@ -135,29 +151,42 @@ async def ask_until_whole(owner: Owner, turn: RunningTurn, aside: UserMessage | 
 
 
 async def _ask(owner: Owner, turn: RunningTurn, thinking: bool, aside: UserMessage | None) -> Answer:
+    require_budget(owner, turn)
+    answer = Answer(owner, turn.turn_id, owner.world.ids.new(), thinking=thinking)
+    await hear(owner, turn, answer, request_of(owner, answer, aside))
+    return answer
+
+
+def request_of(owner: Owner, answer: Answer, aside: UserMessage | None = None) -> ModelRequest:
+    """The whole outgoing view, validated right before it leaves."""
     world, ledger = owner.world, owner.ledger
     messages = outgoing(ledger, aside)
     validate(messages)
     offers = tuple(world.tools[name].offer for name in sorted(world.tools))
     system = SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES
-    answer = Answer(owner, turn.turn_id, world.ids.new())
     known, counted = known_input(ledger, messages)
+    return ModelRequest(
+        system, offers, messages, input_tokens=known, counted=counted, thinking=answer.thinking, may_call=aside is None,
+        continues=answer.goes_on,
+    )  # fmt: skip
+
+
+async def hear(owner: Owner, turn: RunningTurn, answer: Answer, request: ModelRequest) -> None:
+    """Send once and take what comes, told as it comes; what a provider says against it is `answer.trouble`."""
+    ledger = owner.ledger
     try:
-        model = world.models(ledger.model.provider, ledger.model.name)
-        request = ModelRequest(
-            system, offers, messages, input_tokens=known, counted=counted, thinking=thinking, may_call=aside is None
-        )
+        model = owner.world.models(ledger.model.provider, ledger.model.name)
+        answer.sent = True
         async with aclosing(cast("Any", model.ask(request))) as parts:
             async for part in parts:
                 await answer.take(part)
     except ModelTrouble as trouble:
         answer.trouble = trouble
     except anyio.get_cancelled_exc_class():
-        turn.unfinished = answer if answer.shown else None  # what was shown is kept; its calls do not run
+        turn.unfinished = answer  # what was shown is kept; its calls do not run
         raise
     if answer.finish == "unknown" and answer.calls:
         answer.finish = None  # why it ended is not known, so its calls are not taken for whole
-    return answer
 
 
 async def _withdraw(owner: Owner, turn: RunningTurn, answer: Answer, pause_s: float) -> None:
@@ -170,9 +199,12 @@ async def _withdraw(owner: Owner, turn: RunningTurn, answer: Answer, pause_s: fl
 
 
 async def _set_aside(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
-    """Mark what was shown as withdrawn; of a quick question nothing is kept."""
-    if answer.shown and not turn.prompt.aside:
-        await owner.append_or_show([answer.record(withdrawn=True)])
+    """Mark what was shown as withdrawn, and count what was perhaps billed; of a quick question nothing else is kept."""
+    kept: list[Record] = [answer.record(withdrawn=True)] if answer.shown and not turn.prompt.aside else []
+    if answer.perhaps_billed:
+        kept.append(usage_of(owner, turn.turn_id, answer.usage))
+    if kept:
+        await owner.append_or_show(kept)
 
 
 async def _supply_missing(owner: Owner) -> None:

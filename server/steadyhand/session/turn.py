@@ -15,13 +15,15 @@ import anyio
 from steadyhand.core import show
 from steadyhand.core.claims import unclaimed
 from steadyhand.core.ledger import Call
-from steadyhand.core.model import FinishReason, UsagePart, UserMessage
-from steadyhand.core.record import Ended, EndReason, Proposed, Usage
+from steadyhand.core.model import FinishReason, UserMessage
+from steadyhand.core.record import Ended, EndReason, Proposed
 from steadyhand.core.usage import usage_view
 from steadyhand.core.views import TurnEnded, UsageTold, Warned
 from steadyhand.session.asking import Answer, ask_until_whole
 from steadyhand.session.attaching import attach
+from steadyhand.session.budget import CapReached, say_if_near, usage_of
 from steadyhand.session.call import LoopGuard, carry_out, close_unrun
+from steadyhand.session.continuing import rest_of
 from steadyhand.session.owner import Owner, RunningTurn
 
 requests_per_turn_max = 100
@@ -58,15 +60,25 @@ async def run_turn(owner: Owner, turn: RunningTurn) -> None:
 
 async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
     attached = await attach(owner, turn)
-    if turn.prompt.aside:
-        return await _answer_aside(owner, turn, UserMessage(turn.prompt.text, attached=attached))
-    for _ in range(requests_per_turn_max):
+    try:
+        if turn.prompt.aside:
+            return await _answer_aside(owner, turn, UserMessage(turn.prompt.text, attached=attached))
+        return await _work(owner, turn)
+    except CapReached as reached:
+        owner.tell(turn.turn_id, Warned("cost", str(reached)))
+        return "cost"
+
+
+async def _work(owner: Owner, turn: RunningTurn) -> EndReason:
+    for asked in range(requests_per_turn_max):
         answer = await ask_until_whole(owner, turn)
         if answer.trouble is not None:
             owner.tell(turn.turn_id, Warned("modelFailed", str(answer.trouble)))
             await _keep_unfinished(owner, turn, answer)
             return "modelFailed"
         calls = await _record_answer(owner, turn, answer)
+        if answer.finish == "length" and not calls:
+            return await rest_of(owner, turn, answer, requests_left=asked + 1 < requests_per_turn_max)
         if answer.finish is None or answer.finish in ("length", "filtered"):
             if answer.finish is None:
                 owner.tell(turn.turn_id, Warned("cut", CUT))
@@ -89,7 +101,7 @@ async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
 async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) -> EndReason:
     """One request that may call nothing; of its answer the usage alone is kept (row S2)."""
     answer = await ask_until_whole(owner, turn, question)
-    if answer.shown or answer.usage is not None:
+    if answer.perhaps_billed:
         await _count(owner, turn, answer)
     if answer.trouble is not None:
         owner.tell(turn.turn_id, Warned("modelFailed", str(answer.trouble)))
@@ -101,17 +113,18 @@ async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) 
 
 
 async def _count(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
-    await owner.append_or_show([_usage(owner, turn, answer.usage)])
+    await owner.append_or_show([usage_of(owner, turn.turn_id, answer.usage)])
     owner.tell(turn.turn_id, UsageTold(usage_view(owner.ledger)))
+    say_if_near(owner, turn)
 
 
 async def _keep_unfinished(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
     """What was shown of an answer that did not become whole is kept; its calls do not run."""
-    if answer.shown and turn.prompt.aside:
-        await _count(owner, turn, answer)
-    elif answer.shown:
+    if answer.shown and not turn.prompt.aside:
         answer.finish = None
         await _record_answer(owner, turn, answer)
+    elif answer.perhaps_billed:
+        await _count(owner, turn, answer)
 
 
 async def _record_answer(owner: Owner, turn: RunningTurn, answer: Answer) -> list[Call]:
@@ -120,8 +133,9 @@ async def _record_answer(owner: Owner, turn: RunningTurn, answer: Answer) -> lis
         Proposed(owner.world.ids.new(), call.tool, call.arguments, call.provider_id) for call in answer.calls
     )
     message = answer.record(calls=proposed)
-    await owner.append_or_show([message, _usage(owner, turn, answer.usage)])
+    await owner.append_or_show([message, usage_of(owner, turn.turn_id, answer.usage)])
     owner.tell(turn.turn_id, UsageTold(usage_view(owner.ledger)))
+    say_if_near(owner, turn)
     for call in proposed:
         owner.tell_call(call.call_id)
     return [owner.ledger.calls[call.call_id] for call in proposed]
@@ -180,14 +194,3 @@ def _ended(owner: Owner, turn: RunningTurn, reason: EndReason) -> TurnEnded:
     changed = show.changed_in_turn(owner.ledger, turn.turn_id)
     paths = [path for file in changed for path in (file.path, file.from_) if path is not None]
     return TurnEnded(reason, changed, unclaimed(show.last_text(owner.ledger, turn.turn_id), paths) or None)
-
-
-def _usage(owner: Owner, turn: RunningTurn, usage: UsagePart | None) -> Usage:
-    """Billed and context tokens; incomplete when the request gave none (row U1)."""
-    model = owner.ledger.model
-    if usage is None or usage.input is None or usage.output is None:
-        return Usage(turn.turn_id, complete=False, model=model)
-    return Usage(
-        turn.turn_id, True, usage.input, usage.output, usage.cache_hit or 0, usage.cache_miss or 0,
-        usage.input + usage.output, usage.window, model,
-    )  # fmt: skip

@@ -1,0 +1,145 @@
+"""What a request costs: prices of a million tokens, in decimal arithmetic."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steadyhand.core.ledger import Ledger
+from steadyhand.core.model import UsagePart
+from steadyhand.core.prices import FREE, KNOWN, RUN_HERE, SOURCES, billed_in, cost_of, price_of
+from steadyhand.core.profiles import PROFILES
+from steadyhand.core.record import ModelName, Usage
+from steadyhand.core.settings import Price, Settings
+from steadyhand.core.usage import shown_amount, spent, usage_view
+
+PRICE = Price(Decimal("0.30"), Decimal("1.20"), Decimal("0.006"), Decimal("0.375"))
+counts = st.integers(0, 10**7)
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (UsagePart(1_000_000, 0, 0, 1_000_000), "0.3"),
+        (UsagePart(0, 1_000_000, 0, 0), "1.2"),
+        (UsagePart(1_000_000, 0, 1_000_000, 0), "0.006"),
+        (UsagePart(1_000_000, 0, 400_000, 600_000, cache_write=100_000), "0.1899"),
+        (UsagePart(1, 1, 0, 1), "0.0000015"),
+        (UsagePart(1_000_000, 0), "0.3"),  # nothing is told of the cache: all of it counts as fresh
+        (UsagePart(10, 0, 1_000_000), "0.00000006"),  # more hits than input: no more than the input
+        (UsagePart(0, 0), "0"),
+        (UsagePart(None, 5), None),
+        (UsagePart(5, None), None),
+    ],
+)
+def test_what_a_request_costs(usage: UsagePart, cost: str | None) -> None:
+    """U2: fresh input, hits, writes and output each at their price, exactly; tokens nobody told have no cost."""
+    assert cost_of(PRICE, usage) == (None if cost is None else Decimal(cost))
+
+
+def test_prices_that_are_not_told_apart() -> None:
+    """U2: without a price for the cache, its tokens cost what fresh input costs."""
+    plain = Price(Decimal(3), Decimal(15))
+    assert cost_of(plain, UsagePart(1_000_000, 0, 600_000, 400_000, cache_write=400_000)) == Decimal(3)
+
+
+@given(counts, counts, counts, counts)
+def test_no_cost_is_above_that_of_fresh_tokens(read: int, wrote: int, hit: int, written: int) -> None:
+    """U2: a cost is never negative, and the cache makes nothing dearer than its dearest price."""
+    cost = cost_of(PRICE, UsagePart(read, wrote, hit, None, cache_write=written))
+    assert cost is not None
+    dearest = (read * Decimal("0.375") + wrote * Decimal("1.20")) / 1_000_000
+    assert 0 <= cost <= dearest
+
+
+def test_every_price_was_read_somewhere() -> None:
+    """U2: each shipped price is of a known model and has its provider's page and day; a hit is cheaper than a miss."""
+    for (provider, name), price in KNOWN.items():
+        assert PROFILES[provider].known_model(name), name
+        assert SOURCES[provider].page.startswith("https://")
+        assert re.fullmatch(r"2026-\d\d-\d\d", SOURCES[provider].read)
+        assert price.cache_hit is not None
+        assert 0 < price.cache_hit < price.input < price.output
+        assert price.cache_write is None or price.cache_write > price.input
+        assert price.currency == "USD"
+    assert set(SOURCES) == {provider for provider, _ in KNOWN}
+
+
+def test_the_page_gives_every_price() -> None:
+    """docs/providers.md repeats the shipped prices, with page and day (U2)."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "providers.md").read_text(encoding="utf-8")
+    for (provider, name), price in KNOWN.items():
+        row = next(line for line in page.split("\n") if line.startswith(f"| `{provider}/{name}` |"))
+        cells = [cell.strip() for cell in row.strip("|").split("|")][1:]
+        given = [price.input, price.cache_hit, price.cache_write, price.output]
+        assert [Decimal(cell) if cell else None for cell in cells] == given, name
+    for source in SOURCES.values():
+        assert source.page in page
+        assert source.read in page
+        assert source.remark in " ".join(page.split())
+
+
+def test_whose_price_holds() -> None:
+    """U2: the user's own, for the model and then for the provider; else the shipped one at the provider's own address;
+    what runs here is free; else none."""
+    flash, own, any_of = (
+        ModelName("deepseek", "deepseek-flash"),
+        Price(Decimal(1), Decimal(2)),
+        Price(Decimal(3), Decimal(4)),
+    )
+    assert price_of(flash, Settings()) == KNOWN["deepseek", "deepseek-flash"]
+    assert price_of(ModelName("deepseek", "deepseek"), Settings()) == KNOWN["deepseek", "deepseek-flash"]
+    mine = Settings(prices={"deepseek/deepseek-flash": own, "deepseek/*": any_of, "ollama/big": own})
+    assert price_of(flash, mine) == own
+    assert price_of(ModelName("deepseek", "deepseek"), mine) == own
+    assert price_of(ModelName("deepseek", "deepseek-v4-pro"), mine) == any_of
+    assert price_of(ModelName("ollama", "big"), mine) == own
+    assert price_of(ModelName("ollama", "small"), mine) == FREE
+    assert price_of(ModelName("deepseek", "new"), Settings()) is None
+    assert price_of(ModelName("openrouter", "vendor/model"), Settings()) is None
+    elsewhere = Settings(model=flash, base_url="https://relay.example/v1")
+    assert price_of(flash, elsewhere) is None
+    assert price_of(ModelName("openai", "gpt-5.1"), elsewhere) == KNOWN["openai", "gpt-5.1"]
+    hosted = Settings(model=ModelName("vllm", "x"), base_url="https://gpu.example/v1")
+    assert price_of(ModelName("vllm", "x"), hosted) is None
+    assert all(price_of(ModelName(provider, "x"), Settings()) == FREE for provider in RUN_HERE)
+    assert (billed_in("openrouter"), billed_in("deepseek"), billed_in("practice")) == ("USD", None, None)
+
+
+def used(cost: str | None, currency: str | None = "USD", complete: bool = True) -> Usage:
+    return Usage("0" * 32, complete, 1, 1, cost=cost, currency=currency)
+
+
+@pytest.mark.parametrize(
+    ("usage", "amount", "complete"),
+    [
+        ([], None, True),
+        ([used(None, None)], None, True),  # a model without a price: no cost, and nothing is wrong with the counts
+        ([used("0", None)], None, True),  # nothing is billed
+        ([used("0.1"), used("0.2")], "0.30", True),
+        ([used("0.1"), used("0", None)], "0.10", True),
+        ([used("0.1"), used(None, None)], "0.10", False),
+        ([used("0.1"), used(None, None, complete=False)], "0.10", False),
+        ([used("7", "CNY"), used("0.1")], "0.10", False),
+        ([used("1e3"), used("0.1")], "0.10", False),  # what is no plain decimal number counts as not known
+        ([used("NaN"), used("-1")], "0.00", False),
+    ],
+)
+def test_the_cost_of_a_session(usage: list[Usage], amount: str | None, complete: bool) -> None:
+    """U2, U1: the sum in the currency billed last; incomplete where it is not that of all requests."""
+    view = usage_view(Ledger(usage=usage))
+    assert (view.cost.amount if view.cost else None, view.complete) == (amount, complete)
+
+
+def test_no_penny_is_lost() -> None:
+    """U2: ten thousand requests of a ten-millionth sum up exactly; what is shown is rounded."""
+    ledger = Ledger(usage=[used("0.0000001")] * 10_000)
+    assert spent(ledger, "USD").amount == Decimal("0.001")
+    assert [shown_amount(Decimal(text)) for text in ("0", "1.5", "0.0000015", "0.123456", "12.100")] == [
+        "0.00", "1.50", "0.000002", "0.123456", "12.10",
+    ]  # fmt: skip
