@@ -18,6 +18,7 @@ const MACHINE = [
   "recovery.retry",
   "continuation",
   "cost.cap",
+  "cost.prices",
   "stateDirectory",
   "environment.add",
   "mcpServers",

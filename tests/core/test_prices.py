@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from steadyhand.core.ledger import Ledger
 from steadyhand.core.model import UsagePart
-from steadyhand.core.prices import FREE, KNOWN, RUN_HERE, SOURCES, billed_in, cost_of, price_of
+from steadyhand.core.prices import FREE, KNOWN, RUN_HERE, SOURCES, billed_in, cost_of, price_of, price_told
 from steadyhand.core.profiles import PROFILES
 from steadyhand.core.record import ModelName, Usage
 from steadyhand.core.settings import Price, Settings
@@ -109,6 +109,30 @@ def test_whose_price_holds() -> None:
     assert price_of(ModelName("vllm", "x"), hosted) is None
     assert all(price_of(ModelName(provider, "x"), Settings()) == FREE for provider in RUN_HERE)
     assert (billed_in("openrouter"), billed_in("deepseek"), billed_in("practice")) == ("USD", None, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (
+            ModelName("deepseek", "deepseek"),
+            "in USD: 0.30 read, 0.006 from the cache, 1.20 written; by https://api-docs.",
+        ),
+        (ModelName("deepseek", "deepseek"), "bills half"),
+        (
+            ModelName("openai", "gpt-5"),
+            "openai/gpt-5 in EUR: 1 read, 1 from the cache, 2 written; by steadyhand.cost.prices",
+        ),
+        (ModelName("openrouter", "a/b"), "told by the provider"),
+        (ModelName("compatible", "x"), "No price of compatible/x is known"),
+        (ModelName("practice", "practice"), None),
+    ],
+)
+def test_what_is_said_of_a_price(model: ModelName, told: str | None) -> None:
+    """U2: where a price comes from and of which day it is, or that there is none and what to do."""
+    settings = Settings(prices={"openai/*": Price(Decimal(1), Decimal(2), currency="EUR")})
+    said = price_told(model, settings)
+    assert said is None if told is None else told in (said or "")
 
 
 def used(cost: str | None, currency: str | None = "USD", complete: bool = True) -> Usage:

@@ -313,10 +313,10 @@ def test_usage_of_the_messages_api() -> None:
     }  # fmt: skip
     start = {"type": "message_start", "message": {"usage": usage}}
     ended = messages(start, *over("end_turn", usage={"output_tokens": 9, "input_tokens": None}))
-    assert ended.parts == [UsagePart(95, 9, 60, 35, 1_000_000), Finish("stop")]
-    assert messages(start).parts == [UsagePart(95, None, 60, 35, 1_000_000)]
+    assert ended.parts == [UsagePart(95, 9, 60, 35, 1_000_000, 30), Finish("stop")]
+    assert messages(start).parts == [UsagePart(95, None, 60, 35, 1_000_000, 30)]
     later = messages(start, *over("end_turn", usage={"output_tokens": 9, "input_tokens": 6}))
-    assert later.parts[0] == UsagePart(96, 9, 60, 36, 1_000_000)
+    assert later.parts[0] == UsagePart(96, 9, 60, 36, 1_000_000, 30)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from steadyhand.core.model import Finish, ModelTrouble, TextPart, UsagePart
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Ended, Usage
 from steadyhand.core.settings import Price, Settings
 from steadyhand.core.usage import usage_view
@@ -84,6 +85,33 @@ async def test_a_cap_reached_in_mid_turn(tmp_path: Path) -> None:
         assert states(owner) == ["returned"]
         assert_closed(owner)
         assert len(stage.model.requests) == 1
+
+
+async def test_a_quick_question_is_capped_too(tmp_path: Path) -> None:
+    """U2, S2: it asks the model like any other request, so it counts, and at the cap it is not sent."""
+    async with staged(tmp_path, costs(100), costs(1), settings=priced()) as stage:
+        owner = await stage.session()
+        for name, reason in (("first", "done"), ("second", "cost")):
+            accepted = await prompts.prompt(owner, owner.epoch, name, Prompt("what is this?", aside=True))
+            assert (await stage.ended(owner, accepted.turn_id)).reason == reason
+        assert len(stage.model.requests) == 1
+        assert usage_view(owner.ledger).cost == Cost("1.00", "USD")
+
+
+async def test_what_is_known_of_the_next_request(tmp_path: Path) -> None:
+    """U1, case 86: the last answer's input counts what went before it; a quick question's does not, another model's
+    neither."""
+    answers = [costs(1), costs(50), costs(2), costs(1), costs(1)]
+    async with staged(tmp_path, *answers, settings=priced(None)) as stage:
+        owner = await stage.session()
+        await ends(stage, owner, 1)
+        accepted = await prompts.prompt(owner, owner.epoch, "quick", Prompt("what is this?", aside=True))
+        await stage.ended(owner, accepted.turn_id)
+        await ends(stage, owner, 2)
+        await desk.set_model(owner, "compatible", "x")
+        await ends(stage, owner, 1)
+        known = [(request.input_tokens, request.counted) for request in stage.model.requests]
+        assert known == [(None, None), (5_000, 1), (5_000, 1), (10_000, 3), (None, None)]
 
 
 async def test_without_a_cap_nothing_is_said(tmp_path: Path) -> None:

@@ -115,12 +115,13 @@ def test_name_address_and_key_belong_to_a_provider() -> None:
     )
 
 
-def test_a_workspace_may_say_continuation() -> None:
-    """wire.md: it is no setting of the machine, so the answer for the workspace wins; a cap is the machine's."""
+def test_a_workspace_may_switch_continuation_off() -> None:
+    """P2, G2: a workspace may only tighten, and one more request costs; cap and prices are the machine's alone."""
     answer = {"continuation": False, "cost": {"cap": 99, "prices": {"a/b": {"input": 0, "output": 0}}}}
     found = read_settings({"continuation": True, "cost": {"cap": 1}}, {}, answer).settings
     assert (found.continuation, found.cost_cap, dict(found.prices)) == (False, Decimal(1), {})
-    assert read_settings({}, {}, {"continuation": True}).settings.continuation is True
+    assert read_settings({}, {}, {"continuation": True}).settings.continuation is False
+    assert read_settings({"continuation": True}, {}, {"continuation": True}).settings.continuation is True
     assert read_settings({"continuation": True}, {}, {"continuation": "no"}).settings.continuation is True
 
 

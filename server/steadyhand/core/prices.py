@@ -77,6 +77,28 @@ def price_of(model: ModelName, settings: Settings) -> Price | None:
     return KNOWN.get((model.provider, name))
 
 
+def price_told(model: ModelName, settings: Settings) -> str | None:
+    """A sentence on what a model costs, for people; None where nothing is billed."""
+    price = price_of(model, settings)
+    name = f"{model.provider}/{chosen_name(model.provider, model.name) or model.name}"
+    if price is None:
+        if billed_in(model.provider) is not None:
+            return f"What {name} costs is told by the provider with each answer."
+        return (
+            f"No price of {name} is known: no cost is shown, and with steadyhand.cost.cap it is not asked. Give one in"
+            " steadyhand.cost.prices."
+        )
+    if price.currency is None:
+        return None
+    hit = price.input if price.cache_hit is None else price.cache_hit
+    parts = f"{price.input:f} read, {hit:f} from the cache, {price.output:f} written"
+    if price is not KNOWN.get((model.provider, name.partition("/")[2])):
+        return f"A million tokens of {name} in {price.currency}: {parts}; by steadyhand.cost.prices."
+    source = SOURCES[model.provider]
+    remark = f" {source.remark}" if source.remark else ""
+    return f"A million tokens of {name} in {price.currency}: {parts}; by {source.page} on {source.read}.{remark}"
+
+
 def billed_in(provider: str) -> str | None:
     """The currency in which a provider tells the cost of each request; None: it does not."""
     profile = PROFILES.get(provider)

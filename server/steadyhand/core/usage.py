@@ -19,11 +19,18 @@ shown_place = Decimal("0.000001")
 def known_input(ledger: Ledger, messages: Sequence[OutMessage]) -> tuple[int | None, int | None]:
     """What the last request is known to have read, in tokens, and how many of the messages that counts: those before
     the last answer. (None, None) where the model of now did not say."""
-    last = ledger.usage[-1] if ledger.usage else None
+    of_history = (used for used in reversed(ledger.usage) if _in_history(ledger, used.turn_id))
+    last = next(of_history, None)
     if last is None or not last.complete or last.model != ledger.model:
         return None, None
     answers = [place for place, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     return last.input, answers[-1] if answers else 0
+
+
+def _in_history(ledger: Ledger, turn_id: str) -> bool:
+    """What a quick question read is no beginning of what the next request reads."""
+    turn = ledger.turns.get(turn_id)
+    return turn is None or turn.in_history
 
 
 @attrs.frozen

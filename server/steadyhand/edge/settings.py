@@ -6,7 +6,7 @@ from nowhere else; whatever `workspace/configuration` answers for them is ignore
 one sentence; null is not set. Of lists of rules a bad rule alone is left out.
 
 The answer of `workspace/configuration` may only tighten: its `permissions.ask` and `permissions.deny` are added to
-those of the machine and take none away (row G2). Of the keys that are not the machine's it may say `continuation`.
+those of the machine and take none away (row G2). It may switch `continuation` off, and not on, for that costs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read_settings(
             deny=_added(_rules(machine, "deny", faults), _rules(workspace, "deny", faults)),
         ),
         trusted=_trusted(machine, faults),
-        continuation=told if _truth(told := at(workspace, "continuation")) else continues,
+        continuation=continues and at(workspace, "continuation") is not False,
         cost_cap=amount_of(take("cost.cap", is_amount, "a number, 0 or more", None)),
         prices=prices_of(take("cost.prices", is_prices, PRICES_EXPECTED, {})),
     )

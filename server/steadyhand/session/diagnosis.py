@@ -10,6 +10,7 @@ import anyio
 import attrs
 
 from steadyhand.core.model import Finding
+from steadyhand.core.prices import price_told
 from steadyhand.core.record import ModelName
 from steadyhand.session.house import House
 from steadyhand.session.world import World
@@ -59,9 +60,8 @@ async def _of_provider(world: World, chosen: ModelName) -> tuple[Finding, ...]:
 
 
 def _notes(world: World) -> tuple[str, ...]:
-    """What children are not given is named, its value never shown (row E1)."""
-    removed = world.child_environment({}).removed
-    if not removed:
-        return ()
-    names = ", ".join(removed)
-    return (f"Commands do not get these variables: {names}. What a command needs can be put into environment.add.",)
+    """What children are not given is named, its value never shown (row E1); what the model costs (row U2)."""
+    removed = ", ".join(world.child_environment({}).removed)
+    withheld = f"Commands do not get these variables: {removed}. What a command needs can be put into environment.add."
+    price = price_told(world.settings.model, world.settings)
+    return (*([withheld] if removed else []), *([price] if price is not None else []))
