@@ -109,6 +109,8 @@ async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) 
     if answer.calls:
         text = "The model asked for tools, and a quick question has none; nothing was run."
         owner.tell(turn.turn_id, Warned("aside", text))
+    if answer.finish is None:
+        owner.tell(turn.turn_id, Warned("cut", CUT))
     return _NOT_WHOLE.get(answer.finish, "done")
 
 
