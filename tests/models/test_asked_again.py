@@ -10,12 +10,11 @@ import anyio
 import pytest
 
 from steadyhand.core.export import as_json, as_markdown
-from steadyhand.core.prompt import Prompt
-from steadyhand.core.record import Assistant, Ended, Started
+from steadyhand.core.record import Assistant, Ended, Started, Usage
 from steadyhand.core.views import TextDelta, TurnEvent, Warned
-from steadyhand.session import prompts
+from steadyhand.session import desk, prompts
 from tests.models.dialogue import Call, Reply, Talk, answer, assert_answered_once, records, said, talking
-from tests.models.streams import DIALECTS, Ask, Dialect, End, Say, Think, plain, written
+from tests.models.streams import DIALECTS, Ask, Dialect, End, Fail, Say, Think, plain, written
 from tests.support.scripted_provider import CUT, Scripted, ScriptedProvider
 from tests.support.turns import Place
 
@@ -186,14 +185,26 @@ async def test_a_stop_while_it_waits_to_ask_again(tmp_path: Path, dialect: Diale
 
 
 @both
-async def test_a_quick_question_that_breaks_off(tmp_path: Path, dialect: Dialect) -> None:
-    """T6, S2: of a quick question whose answer breaks off for good nothing is kept, and it is said."""
+async def test_usage_of_what_broke_off_is_counted(tmp_path: Path, dialect: Dialect) -> None:
+    """U1: an answer that told of its usage and then of an error, with nothing shown of it, was billed all the same: a
+    usage record of its own, and the sum is incomplete where it lacks a count."""
     place = Place.under(tmp_path)
-    begun = Scripted([plain(written(dialect, (Say("half"), WRITE))), CUT])
-    async with ScriptedProvider(begun) as provider, talking(place, dialect, provider, again=1) as talk:
+    if dialect == "chat":
+        used = event({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 5}})
+        begun = used + plain(written(dialect, (Fail("server_error", "no"),)))
+    else:
+        begun = plain(written(dialect, (Fail("overloaded_error", "no"),)))
+    async with (
+        ScriptedProvider(Scripted([begun]), answer(dialect, *DONE)) as provider,
+        talking(place, dialect, provider) as talk,
+    ):
         session = await talk.rig.create()
-        assert (await talk.rig.say(session, Prompt("Is it so?", aside=True))).reason == "cut"
-        assert [code for code, _ in talk.warned()] == ["askedAgain", "cut"]
-    assert len(provider.asked) == 2
-    assert not any(isinstance(record, Assistant) for record in records(place, session))
-    assert place.files() == {}
+        assert (await talk.rig.say(session, "Hi")).reason == "done"
+        usage = desk.usage(talk.rig.house.owners[session])
+    assert len([record for record in records(place, session) if isinstance(record, Usage)]) == 2
+    assert usage.complete is (dialect == "chat")
+    assert usage.billed.input == (200 if dialect == "chat" else 100)
+
+
+def event(told: object) -> bytes:
+    return f"data: {json.dumps(told)}\n\n".encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from steadyhand.adapters.http_client import HttpClient
 from steadyhand.adapters.model_doctor import diagnose
 from steadyhand.adapters.model_providers import Listed, ModelSettings, RemoteModels, list_models
 from steadyhand.adapters.model_remote import Access, RemoteModel
-from steadyhand.adapters.model_trouble import Troubles, quoted_chars_max
+from steadyhand.adapters.model_trouble import NOT_CONNECTED, Troubles, quoted_chars_max
 from steadyhand.core.environment import child_environment
 from steadyhand.core.model import Finish, ModelRequest, ModelTrouble, StreamPart, UserMessage
 from steadyhand.core.profiles import PROFILES, key_variables
@@ -106,6 +107,19 @@ async def test_a_key_that_is_none() -> None:
         assert raised.value.kind == kind
         assert "MINE" in str(raised.value)
         assert not key.strip() or key not in str(raised.value)
+
+
+@pytest.mark.parametrize("provider", PROFILES)
+def test_a_label_within_a_sentence(provider: str) -> None:
+    """P1, P3: every sentence about trouble reads well; a provider without a name is "the provider" within one."""
+    troubles = Troubles(PROFILES[provider], "host:1", "m", "the variable K")
+    every = [troubles.of_status(status, {}, b"{}") for status in range(400, 600)]
+    every += [troubles.of_connection(kind, 1.0) for kind in NOT_CONNECTED]
+    every += [troubles.no_progress(1.0), troubles.out_of_capacity(), troubles.garbled(), troubles.too_many_calls(3)]
+    every += [troubles.not_a_provider(), troubles.too_long(), troubles.key_missing(), troubles.key_unusable()]
+    for said in map(str, every):
+        assert not said.startswith("the ")
+        assert re.search(r"[a-z,] The |\b[Tt]he [Tt]he\b", said) is None, said
 
 
 def test_no_child_is_given_a_key() -> None:

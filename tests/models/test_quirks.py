@@ -12,6 +12,7 @@ import pytest
 
 from steadyhand.adapters import model_answer, sse
 from steadyhand.adapters.model_answer import Joined, sound_arguments
+from steadyhand.adapters.model_chat import calls_max
 from steadyhand.adapters.sse import EventFeed, Garbled, may_be_events
 from steadyhand.core.identity import BadArguments, parse_arguments
 from steadyhand.core.model import CallProposed, Finish, ReasoningPart, StreamPart, TextPart, UsagePart
@@ -182,6 +183,15 @@ def test_stop_with_calls_is_calls() -> None:
     one = calls(function("a", "{}", index=0, id="i1"))
     assert chat(one, chunk({}, "stop")).parts[-1] == Finish("calls")
     assert chat(one, chunk({}, ""), chunk({}, "tool_calls"), chunk({}, "length")).parts[-1] == Finish("calls")
+
+
+def test_more_calls_than_are_taken() -> None:
+    """[I13], P3: the bound is reached, and the sentence names it."""
+    every = [calls(function("a", "{}", index=number, id=f"i{number}")) for number in range(calls_max + 1)]
+    assert len(chat(*every[:-1], chunk({}, "tool_calls")).calls) == calls_max
+    trouble = chat(*every, chunk({}, "tool_calls")).trouble
+    assert trouble is not None
+    assert f"more than {calls_max} calls in one answer" in str(trouble)
 
 
 def test_out_of_capacity_is_no_end() -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from steadyhand.adapters.model_trouble import Troubles
 from steadyhand.adapters.sse import Event, EventFeed, Garbled, may_be_events
-from steadyhand.core.model import ModelTrouble, ReasoningPart, StreamPart, TextPart
+from steadyhand.core.model import ModelTrouble, ReasoningPart, StreamPart, TextPart, UsagePart
 
 answer_bytes_max = 64 * 1024 * 1024
 head_bytes_max = 64
@@ -30,6 +30,14 @@ _BOM = b"\xef\xbb\xbf"
 
 class Unreadable(ValueError):
     """A reader's word for an object that is none of its dialect."""
+
+
+class TooManyCalls(Unreadable):
+    """An answer with more calls than a reader takes."""
+
+    def __init__(self, calls_max: int) -> None:
+        super().__init__("too many calls")
+        self.calls_max = calls_max
 
 
 class Reader(Protocol):
@@ -58,7 +66,7 @@ class Reader(Protocol):
 
 
 class Answer:
-    """Feed it bytes, then end it. Raises `ModelTrouble`; is of no use afterwards."""
+    """Feed it bytes, then end it. Raises `ModelTrouble`; is of use for `usage` alone afterwards."""
 
     def __init__(self, reader: Reader, troubles: Troubles) -> None:
         self._reader = reader
@@ -109,6 +117,10 @@ class Answer:
                     parts += self._take(event)
         return parts + self._reader.end()
 
+    def usage(self) -> list[StreamPart]:
+        """What is known of it so far, after a trouble."""
+        return [part for part in self._reader.end() if isinstance(part, UsagePart)]
+
     def trouble(self) -> ModelTrouble | None:
         """To be raised after the last part: an end that the provider calls an error."""
         return self._reader.failed
@@ -156,6 +168,8 @@ class Answer:
     def _asked(self, take: Any, told: Mapping[str, Any]) -> list[StreamPart]:
         try:
             parts: list[StreamPart] = take(told)
+        except TooManyCalls as many:
+            raise self._troubles.too_many_calls(many.calls_max) from None
         except Unreadable:
             raise self._troubles.garbled() from None
         return parts

@@ -15,7 +15,14 @@ from typing import Any
 
 import attrs
 
-from steadyhand.adapters.model_answer import Joined, Unreadable, decimal_text, sound_arguments, tokens
+from steadyhand.adapters.model_answer import (
+    Joined,
+    TooManyCalls,
+    Unreadable,
+    decimal_text,
+    sound_arguments,
+    tokens,
+)
 from steadyhand.adapters.model_body import Raw, Value, body_of
 from steadyhand.adapters.model_trouble import Troubles
 from steadyhand.core.model import (
@@ -240,7 +247,7 @@ class ChatReader:
             known.id = known.id or id
             return known
         if len(self._calls) >= calls_max:
-            raise Unreadable("too many calls")
+            raise TooManyCalls(calls_max)
         call = _Call(id)
         self._calls.append(call)
         if isinstance(index, int):

@@ -119,7 +119,7 @@ class RemoteModels:
             )
         chosen = chosen_name(provider, name)
         if chosen is None:
-            raise ModelTrouble(f"No model of {profile.label} is chosen: set steadyhand.model.name.", kind="settings")
+            raise ModelTrouble(f"No model of {profile.named} is chosen: set steadyhand.model.name.", kind="settings")
         configured = provider == settings.provider
         return Access(
             profile=profile,

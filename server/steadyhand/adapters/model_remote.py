@@ -99,19 +99,24 @@ class RemoteModel:
             answer = Answer(self.reader(), self.troubles)
             moved, moved_at = 0, self._clock()
             ended = False
-            while not ended:
-                piece, cut = await self._next(response, answer.finished)
-                ended = piece is None
-                for part in answer.end(cut) if piece is None else answer.feed(piece):
-                    yield part
-                if answer.closed and not ended:
-                    ended = True
-                    for part in answer.end(cut=False):
+            try:
+                while not ended:
+                    piece, cut = await self._next(response, answer.finished)
+                    ended = piece is None
+                    for part in answer.end(cut) if piece is None else answer.feed(piece):
                         yield part
-                if answer.moved > moved:
-                    moved, moved_at = answer.moved, self._clock()
-                elif not ended and self._clock() - moved_at > self.profile.progress_s_max:
-                    raise self.troubles.no_progress(self.profile.progress_s_max)
+                    if answer.closed and not ended:
+                        ended = True
+                        for part in answer.end(cut=False):
+                            yield part
+                    if answer.moved > moved:
+                        moved, moved_at = answer.moved, self._clock()
+                    elif not ended and self._clock() - moved_at > self.profile.progress_s_max:
+                        raise self.troubles.no_progress(self.profile.progress_s_max)
+            except ModelTrouble:
+                for part in answer.usage():  # it was billed all the same (row U1)
+                    yield part
+                raise
             if (trouble := answer.trouble()) is not None:
                 raise trouble
         finally:

@@ -42,7 +42,7 @@ WINDOW = Row(
     "The conversation is longer than {model} can read: begin a new session, or choose a model with a larger window.",
 )  # fmt: skip
 BALANCE = Row(
-    "balance", False, "The {label} account has nothing left ({status}): top it up, or choose another provider."
+    "balance", False, "The account with {named} has nothing left ({status}): top it up, or choose another provider."
 )
 MODEL = Row(
     "notFound", False,
@@ -77,7 +77,7 @@ STATUSES: Mapping[int, Row] = {
     409: SERVER,
     413: Row(
         "tooLarge", False,
-        "The request is larger than {label} takes ({status}): begin a new session, or show fewer and smaller files.",
+        "The request is larger than {named} takes ({status}): begin a new session, or show fewer and smaller files.",
     ),
     422: REJECTED,
     425: SERVER,
@@ -129,10 +129,10 @@ NOT_CONNECTED: Mapping[HttpKind, Row] = {
         "unreachable", False,
         "The proxy that the environment names cannot be used: check HTTPS_PROXY, or put {host} into NO_PROXY.",
     ),
-    "address": Row("settings", False, "The address of {label} cannot be used: check steadyhand.model.baseUrl."),
+    "address": Row("settings", False, "The address of {named} cannot be used: check steadyhand.model.baseUrl."),
     "silent": Row("silent", True, "{label} at {host} gave no sign of life for {silence} s: ask again."),
     "early": Row("unreachable", True, "{host} closed the connection before it answered: ask again."),
-    "encoding": Row("garbled", True, "The answer of {label} arrived damaged: ask again."),
+    "encoding": Row("garbled", True, "The answer of {named} arrived damaged: ask again."),
 }  # fmt: skip
 
 
@@ -178,7 +178,7 @@ class Troubles:
 
     def not_a_provider(self, status: int | None = None) -> ModelTrouble:
         text = (
-            f"What answers at {self._host} is a web page or other text, not {self._profile.label}: check"
+            f"What answers at {self._host} is a web page or other text, not {self._profile.named}: check"
             " steadyhand.model.baseUrl, and whether a proxy or a login page stands between."
         )
         return ModelTrouble(text, kind="notAProvider", status=status)
@@ -187,15 +187,19 @@ class Troubles:
         text = f"{self._profile.label} sent something that cannot be read as an answer: ask again."
         return ModelTrouble(text, kind="garbled", retryable=True)
 
+    def too_many_calls(self, calls_max: int) -> ModelTrouble:
+        text = f"{self._profile.label} asked for more than {calls_max} calls in one answer: ask again."
+        return ModelTrouble(text, kind="garbled", retryable=True)
+
     def too_long(self) -> ModelTrouble:
         return self._made(WINDOW, None, "", None)
 
     def key_missing(self) -> ModelTrouble:
-        text = f"There is no key for {self._profile.label}: put it into {self._key}, and start the editor again."
+        text = f"There is no key for {self._profile.named}: put it into {self._key}, and start the editor again."
         return ModelTrouble(text, kind="keyMissing")
 
     def key_unusable(self) -> ModelTrouble:
-        text = f"The key for {self._profile.label} holds characters that no key has: check {self._key}."
+        text = f"The key for {self._profile.named} holds characters that no key has: check {self._key}."
         return ModelTrouble(text, kind="key")
 
     def redacted(self, text: str) -> str:
@@ -225,6 +229,7 @@ class Troubles:
         today = self._profile.renamed.get(self._model)
         text = row.words.format(
             label=self._profile.label,
+            named=self._profile.named,
             provider=self._profile.provider,
             host=self._host,
             model=self._model,

@@ -36,7 +36,7 @@ class Profile:
     """One provider."""
 
     provider: str  # the word of `model.provider`
-    label: str  # for people
+    label: str  # for people, at the beginning of a sentence
     dialect: Dialect
     address: str | None  # what paths are put behind; None: `model.baseUrl` has to be set
     key_variable: str | None  # the environment variable looked at where `model.apiKeyEnv` is not set
@@ -55,6 +55,11 @@ class Profile:
     billed_in: str | None = None  # the currency of `usage.cost`, where each answer tells what it cost
     silence_s_max: float = hosted_silence_s_max  # without a single byte
     progress_s_max: float = progress_s_max  # with keep-alives only
+
+    @property
+    def named(self) -> str:
+        """The label within a sentence."""
+        return self.label.replace("The ", "the ", 1) if self.label.startswith("The ") else self.label
 
     def known_model(self, name: str) -> KnownModel | None:
         return next((model for model in self.known if model.name == name), None)
