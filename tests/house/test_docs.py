@@ -15,7 +15,7 @@ from typing import get_args
 import attrs
 import pytest
 
-from steadyhand.core import attempt, record, recovery, words
+from steadyhand.core import attempt, reading_commands, record, recovery, words
 from steadyhand_protocol import methods
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,6 +215,28 @@ def test_the_page_names_the_bounds_of_the_code() -> None:
     for row in rows:
         module = importlib.import_module(row["module"])
         assert getattr(module, row["bound"]) == float(row["value"].replace(",", "")), row["bound"]
+
+
+def test_the_page_lists_the_reading_commands() -> None:
+    """B2: the documented list is the one that decides, word for word."""
+    written = {
+        tuple(row["command"].split()): {
+            "letters": row["letters"],
+            "options": set(row["options"].replace("`", "").split()),
+            "numbers": set(row["with a number behind"].replace("`", "").split()),
+            "texts": set(row["with any text behind"].replace("`", "").split()),
+        }
+        for row in table_after(read("protocol.md"), "Commands that only read")
+    }
+    assert written == {
+        command: {
+            "letters": options.letters,
+            "options": set(options.words),
+            "numbers": {*options.numbered, *options.number_follows},
+            "texts": set(options.prefixes),
+        }
+        for command, options in reading_commands.LISTED.items()
+    }
 
 
 def test_the_page_names_the_errors_of_the_table() -> None:

@@ -105,13 +105,13 @@ _PROGRAM_KEYS = (
 
 
 @attrs.frozen
-class _Options:
+class Options:
     """What may stand after a command."""
 
     letters: str = ""  # one-letter options without a value; may be joined
     words: frozenset[str] = frozenset()  # exact words
     prefixes: tuple[str, ...] = ()  # `--option=` with any value
-    pattern: re.Pattern[str] | None = None  # further whole words
+    numbered: tuple[str, ...] = ()  # what a number of at most six digits stands right behind
     number_follows: frozenset[str] = frozenset()  # options whose number is the next word
     operands_min: int = 0
     operands_max: int | None = None
@@ -129,23 +129,23 @@ _DIFF_WORDS = _words(
 )
 _LOG_FORMATS = _words("oneline short medium full fuller reference raw")
 
-_PROGRAMS: Mapping[tuple[str, ...], _Options] = {
-    ("cat",): _Options(
+LISTED: Mapping[tuple[str, ...], Options] = {
+    ("cat",): Options(
         letters="AbeEnstTuv",
         words=_words(
             "--number --number-nonblank --show-all --show-ends --show-tabs --show-nonprinting --squeeze-blank"
         ),
         operands_min=1,  # without one it waits for its input
     ),
-    ("ls",): _Options(
+    ("ls",): Options(
         letters="1aAcCdFghiklmnopqrRsStuUxX",
         words=_words(
             "--all --almost-all --classify --color=never --directory --group-directories-first "
             "--human-readable --inode --no-group --numeric-uid-gid --recursive --reverse --size"
         ),
     ),
-    ("pwd",): _Options(letters="LP", operands_max=0),
-    ("git", "status"): _Options(
+    ("pwd",): Options(letters="LP", operands_max=0),
+    ("git", "status"): Options(
         letters="sbz",
         words=_words(
             "--short --branch --show-stash --porcelain --porcelain=v1 --porcelain=v2 --long -uno "
@@ -153,11 +153,11 @@ _PROGRAMS: Mapping[tuple[str, ...], _Options] = {
             "--ignored --ahead-behind --no-ahead-behind --renames --no-renames"
         ),
     ),
-    ("git", "diff"): _Options(
+    ("git", "diff"): Options(
         words=_DIFF_WORDS | _words("--cached --staged --merge-base --exit-code --quiet --check"),
-        pattern=re.compile(r"(-U|--unified=)[0-9]{1,6}"),
+        numbered=("-U", "--unified="),
     ),
-    ("git", "log"): _Options(
+    ("git", "log"): Options(
         words=_DIFF_WORDS
         | _words(
             "--oneline --graph --decorate --no-decorate --all --branches --tags --reverse "
@@ -166,10 +166,11 @@ _PROGRAMS: Mapping[tuple[str, ...], _Options] = {
         )
         | {f"--{option}={name}" for option in ("pretty", "format") for name in _LOG_FORMATS},
         prefixes=("--since=", "--after=", "--until=", "--before=", "--author=", "--grep="),
-        pattern=re.compile(r"(-|-n|--max-count=|-U|--unified=)[0-9]{1,6}"),
+        numbered=("-", "-n", "--max-count=", "-U", "--unified="),
         number_follows=frozenset({"-n"}),
     ),
 }
+"""The list: program and, of git, its command → what may stand behind it. docs/protocol.md says the same."""
 
 
 @attrs.frozen
@@ -178,6 +179,7 @@ class _Reading:
     operands: tuple[str, ...]
 
 
+_NUMBER = re.compile("[0-9]{1,6}")
 _PLAIN = frozenset(" \t'\"._-/=:,+@^~%")
 
 
@@ -200,7 +202,7 @@ def _parse(command: str) -> _Reading | None:
     if words[:2] == ["git", "--no-pager"]:
         del words[1]
     length = 2 if words[:1] == ["git"] else 1
-    options = _PROGRAMS.get(tuple(words[:length]))
+    options = LISTED.get(tuple(words[:length]))
     # A shell puts a home folder for a tilde at a word's beginning, and in some shells after `=` or `:`.
     if options is None or any(re.search(r"(^|[=:])~", word) for word in words):
         return None
@@ -212,7 +214,7 @@ def _parse(command: str) -> _Reading | None:
     return _Reading(words[0], operands)
 
 
-def _operands(words: Sequence[str], options: _Options) -> tuple[str, ...] | None:
+def _operands(words: Sequence[str], options: Options) -> tuple[str, ...] | None:
     """What is no option; None if an option is not on the list."""
     operands: list[str] = []
     rest: Iterator[str] = iter(words)
@@ -222,16 +224,16 @@ def _operands(words: Sequence[str], options: _Options) -> tuple[str, ...] | None
         elif not word.startswith("-"):
             operands.append(word)
         elif word in options.number_follows:
-            if not re.fullmatch("[0-9]{1,6}", next(rest, "")):
+            if not _NUMBER.fullmatch(next(rest, "")):
                 return None
         elif not _allowed(word, options):
             return None
     return tuple(operands)
 
 
-def _allowed(word: str, options: _Options) -> bool:
+def _allowed(word: str, options: Options) -> bool:
     if word in options.words or word.startswith(options.prefixes or "\n"):
         return True
-    if options.pattern is not None and options.pattern.fullmatch(word):
+    if any(word.startswith(start) and _NUMBER.fullmatch(word, len(start)) for start in options.numbered):
         return True
     return len(word) > 1 and all(letter in options.letters for letter in word[1:])
