@@ -208,7 +208,7 @@ def test_a_session_that_somebody_has_is_looked_at_all_the_same(shell: Shell) -> 
         (["recovery", "inspect", "fff"], "at least 4 digits"),
         (["recovery", "waive", "ffff", "--yes"], "No uncertain effect begins with that ID"),
         (["ask", "x", "--workspace", "nowhere"], "there is no folder"),
-        (["ask", " "], "empty"),
+        (["ask", " "], "There is nothing to ask: the text is empty."),
     ],
 )
 def test_what_is_refused(shell: Shell, words: list[str], said: str) -> None:

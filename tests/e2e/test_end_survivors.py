@@ -59,11 +59,13 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def test_what_the_inspection_found_is_ended(desk: Desk) -> None:
-    """E5: all of it, and it is told; it settles nothing, and the next inspection finds nobody."""
+    """E5: all of it, and it is told; asked again there is nobody left to end; it settles nothing, and the next
+    inspection finds nobody."""
     looked = desk.inspected()
     assert len(looked["survivors"]) >= 2
     answer = desk.end(looked["inspectionId"])
     assert answer == {"ended": len(looked["survivors"]), "left": 0}
+    assert desk.end(looked["inspectionId"]) == {"ended": 0, "left": 0}
     assert process_list.survivors(desk.attempt_id) == []
     assert only(desk.client.snapshot(desk.session_id))["state"] == "unknown"
     assert desk.inspected()["survivors"] == []

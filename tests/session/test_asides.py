@@ -131,6 +131,7 @@ async def test_calls_it_makes_all_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "usages"),
     [
+        (says("odd", finish="unknown"), "done", 1),
         ([ModelTrouble("No key is set.")], "modelFailed", 0),
         ([TextPart("half"), ModelTrouble("The provider went away.")], "modelFailed", 1),
         (says("half", finish=None), "cut", 1),

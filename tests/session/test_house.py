@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from steadyhand.adapters.disk import system_disk
-from steadyhand.core.record import Epoch, Session
+from steadyhand.core.record import Epoch, ModelName, Session
 from steadyhand.core.refusal import Refused
 from steadyhand.core.told import SessionTold
-from steadyhand.session import prompts
+from steadyhand.session import desk, prompts
 from tests.support.disks import MatchingFault
 from tests.support.fakes import FakeProcesses, Script
 from tests.support.scripted import (
@@ -22,6 +22,7 @@ from tests.support.scripted import (
     asks,
     assert_closed,
     journal_path,
+    kinds,
     on_disk,
     outcomes,
     run,
@@ -176,3 +177,18 @@ async def test_doctor_tries_the_state_directory(tmp_path: Path) -> None:
         assert found["sync"] == "Files and folders can be synced."
         assert found["lock"] == "Owner locks hold."
         assert list(stage.state.iterdir()) == []
+
+
+async def test_a_model_without_a_name(tmp_path: Path) -> None:
+    """wire.md, `session/setModel`: an empty name is the model that the provider has where none is named; where it has
+    none, and for a word that is no provider, it is refused and nothing is recorded."""
+    async with staged(tmp_path) as stage:
+        owner = await stage.session()
+        for provider, path in (("compatible", "$.name"), ("ollama", "$.name"), ("nobody", "$.provider")):
+            with pytest.raises(Refused) as raised:
+                await desk.set_model(owner, provider, " ")
+            assert raised.value.kind == "invalidParams"
+            assert [error["path"] for error in raised.value.more["errors"]] == [path]  # type: ignore[attr-defined]  # JSON
+        assert "model" not in kinds(owner)
+        for provider in ("deepseek", "practice"):
+            assert (await desk.set_model(owner, provider, "")).model == ModelName(provider, provider)

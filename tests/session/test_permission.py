@@ -92,7 +92,7 @@ async def test_a_no_with_a_note(tmp_path: Path) -> None:
         owner = await stage.session()
         await stage.say(owner)
         assert outcomes(owner) == [("refused", "denied")]
-        assert "use b.txt instead" in replies(owner)[0]
+        assert "They say: use b.txt instead. Do not try" in replies(owner)[0]
         assert "did not run" in replies(owner)[0]
         assert [r.note for r in on_disk(owner) if isinstance(r, Permission)] == ["use b.txt instead"]
         assert stage.content("a.txt") is None

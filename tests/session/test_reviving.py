@@ -16,6 +16,7 @@ import pytest
 from steadyhand.core.record import Assistant, Ended, Intent, Proposed, Result, Scope, Started, Tool, Usage, User
 from steadyhand.core.told import SessionTold
 from steadyhand.session import reviving, shelf
+from steadyhand.session.folder import OWNER_LOCK
 from steadyhand.session.reviving import revive
 from tests.support.disks import Operation
 from tests.support.scripted import GatedDisk
@@ -77,6 +78,24 @@ async def test_a_doubt_is_opened_and_told(place: Place) -> None:
         (view,) = [told.session for told in house.editor.told if isinstance(told, SessionTold)]
         assert view.uncertain == 1
         assert view.epoch is not None
+
+
+async def test_a_list_counts_what_a_kill_left(place: Place) -> None:
+    """S3, B1: listed as uncertain though nobody opened it, from its summary and by a fold; while an owner lives, its
+    running call is certain; a call that never started is."""
+    async with rig(place) as house:
+        started = await leave_open(house)
+        await leave_open(house, "b.txt", started=False)
+    async with rig(place, life=2) as house:
+        for _ in range(2):
+            assert {view.session_id: view.uncertain for view in await house.house.listed()}[started] == 1
+            assert sum(view.uncertain for view in await house.house.listed()) == 1
+        folder = house.house.world.disk.open_folder(str(place.session(started)))
+        lock = house.house.world.disk.lock(folder, OWNER_LOCK)
+        assert lock is not None
+        assert [view.uncertain for view in await house.house.listed()] == [0, 0]
+        lock.release()
+        house.house.world.disk.close(folder)
 
 
 async def test_nothing_left_is_let_go_and_not_told(place: Place) -> None:

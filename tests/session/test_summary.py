@@ -21,7 +21,7 @@ from tests.support.fakes import FakeIds
 
 KNOWN = Summary(
     title="Ein Titel", title_source="user", created="2026-01-02T03:04:05.678Z", updated="2026-01-02T03:04:06.678Z",
-    mode="ask", model=ModelName("practice", "practice"), open_calls=1, uncertain=2, workspace="file:///home/me/project",
+    mode="ask", model=ModelName("practice", "practice"), open_calls=1, uncertain=2, adrift=1, workspace="file:///home/me/project",
 )  # fmt: skip
 LINE = b'{"sum":"0123abcd","prev":"00000000","v":1,"seq":1,"at":"t","kind":"title"}\n'
 OTHER = LINE.replace(b"0123abcd", b"0123abce")
@@ -121,7 +121,7 @@ WRONG: list[dict[str, object]] = [
     {"created": 5}, {"updated": None}, {"mode": "yolo"}, {"mode": []}, {"model": "practice"}, {"model": {}},
     {"model": {"provider": 1, "name": "x"}}, {"model": {"provider": "a", "name": "b", "more": 1}}, {"open_calls": "0"},
     {"open_calls": -1}, {"open_calls": True}, {"uncertain": None}, {"uncertain": 0.0}, {"workspace": 7},
-    {"more": "fields"}, {"uncertain": ...}, {"title": ...}, {"v": ...}, {"sum": ...},
+    {"more": "fields"}, {"uncertain": ...}, {"adrift": ...}, {"adrift": -1}, {"title": ...}, {"v": ...}, {"sum": ...},
 ]  # fmt: skip
 
 

@@ -316,6 +316,17 @@ async def test_a_model_that_cannot_answer(tmp_path: Path) -> None:
 # --- stopping (row G8) --------------------------------------------------------------------------------------------
 
 
+async def test_an_end_for_a_reason_nobody_knows(tmp_path: Path) -> None:
+    """P2: the answer counts, and one warning says that it may not be whole."""
+    async with staged(tmp_path, says("so far", finish="unknown"), says("whole")) as stage:
+        owner = await stage.session()
+        for warnings in (1, 0):
+            accepted = await stage.send(owner, "go on")
+            assert (await stage.ended(owner, accepted.turn_id)).reason == "done"
+            told = [event for event in stage.events(accepted.turn_id) if isinstance(event, Warned)]
+            assert [event.code for event in told] == ["unknownEnd"] * warnings
+
+
 async def test_stopping_closes_every_open_call(tmp_path: Path) -> None:
     """Case 1, [I16]: three open calls, stopped in the first; the next request has one reply each, in order."""
     started = anyio.Event()
@@ -573,6 +584,22 @@ async def test_exit_code_and_time_limit_of_a_command(tmp_path: Path) -> None:
         assert "so far" in replies(owner)[1]
         assert "may be half done" in replies(owner)[1]
         assert owner.ledger.uncertain() == []
+
+
+async def test_the_size_of_a_reply(tmp_path: Path) -> None:
+    """J12, wire.md, "Shapes": one rule for all tools: the bytes of the text where it is all there is, else of the whole
+    that it was cut from."""
+    plays = [Done("returned", "(no output)", bytes=0), Done("returned", "a … é", bytes=90_000, truncated=True)]
+
+    async def body(_: Running) -> Done:
+        return plays.pop(0)
+
+    answers = [asks(call("look", n=number)) for number in range(2)]
+    async with staged(tmp_path, *answers, says("ok"), tools=[ScriptedTool("look", body)]) as stage:
+        owner = await stage.session()
+        await stage.say(owner)
+        views = [stage.last_view(one.call_id).reply for one in calls_of(owner)]
+        assert [(view.bytes, view.truncated) for view in views if view] == [(11, False), (90_000, True)]
 
 
 async def test_a_command_that_could_not_be_ended(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from steadyhand.core.views import Action, InspectionView, Uncertain
 from steadyhand.session import shelf
 from steadyhand.session.glimpse import glimpse, owned_text
 from steadyhand.session.house import House
-from steadyhand.session.jobs import left_sentences
+from steadyhand.session.jobs import left_sentence
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Resolved, Wanted, refuse_beforehand, resolve
 from steadyhand.session.slash import outcome_told
@@ -147,7 +147,11 @@ def _lines(owner: Owner) -> list[str]:
         for one in (*snapshot.calls, *snapshot.settled)
     ]
     owned = owned_text(owner)
-    return [*lines, *([owned] if lines and owned else []), *left_sentences(owner)]
+    return [
+        *lines,
+        *([owned] if lines and owned else []),
+        *(left_sentence(owner, left) for left in owner.left_jobs.values()),
+    ]
 
 
 def _finding(inspection: InspectionView) -> list[str]:

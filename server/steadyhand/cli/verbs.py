@@ -111,6 +111,8 @@ async def doctor(house: House, flags: Flags, terminal: Terminal) -> int:
 
 async def ask(house: House, flags: Flags, terminal: Terminal) -> int:
     """A whole turn. 0 if it ended `done`."""
+    if not flags.text.strip():
+        raise invalid("$.text", "empty", "There is nothing to ask: the text is empty.")
     owner = await _session_for(house, flags)
     if flags.mode is not None:
         await owner.set_mode(flags.mode)

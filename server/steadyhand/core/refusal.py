@@ -37,6 +37,6 @@ class Refused(Exception):
         self.more: Mapping[str, object] = more or {}
 
 
-def invalid(path: str, message: str) -> Refused:
-    """Params that fit their shape and not the moment."""
-    return Refused("invalidParams", f"{path}: {message}", {"errors": [{"path": path, "message": message}]})
+def invalid(path: str, message: str, sentence: str | None = None) -> Refused:
+    """Params that fit their shape and not the moment. `sentence`: the same for a person, who knows of no paths."""
+    return Refused("invalidParams", sentence or f"{path}: {message}", {"errors": [{"path": path, "message": message}]})

@@ -149,6 +149,12 @@ def check_sentence(check: Check | None, aim: Aim = "content") -> str:
     return f"Checked: {PRESENT_TEXT[aim] if check == 'satisfied' else _CHECK_TEXT[check]}. {OF_NOW}"
 
 
+def ended(text: str) -> str:
+    """On one line, with a full stop at its end where it has none."""
+    flat = " ".join(text.split())
+    return flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."
+
+
 VERIFIED_TEXT: dict[InspectionState, str] = {
     "present": "its own tool found that it happened",
     "absent_fenced": "its own tool found that it did not happen, and no earlier try of it can act any more",

@@ -47,6 +47,7 @@ from steadyhand.core.words import (
     after_error_unknown,
     aim_of,
     check_sentence,
+    ended,
     not_started_reply,
     refused_reply,
     stopped_text,
@@ -297,7 +298,7 @@ async def _ask(
     await owner.append_or_show([permission])
     if grant != "reject":
         return preview
-    note = f" They say: {answer.note}" if answer is not None and answer.note else ""
+    note = f" They say: {ended(answer.note)}" if answer is not None and answer.note else ""
     if answer is None:
         return Refusal("not_answered", "The question whether it may run was not answered.")
     return Refusal("denied", f"The user said no.{note} Do not try the same again; ask what they want instead.")
@@ -415,7 +416,7 @@ def _running(owner: Owner, turn: RunningTurn | None, admitted: Admitted, evidenc
 
 
 def _done_reply(admitted: Admitted, done: Done) -> Tool:
-    size = done.bytes if done.bytes is not None else len(done.text.encode("utf-8", "replace"))
+    size = done.bytes if done.truncated and done.bytes is not None else len(done.text.encode("utf-8", "replace"))
     return Tool(
         admitted.call.turn_id, admitted.call.call_id, done.outcome, done.text, size, done.truncated, done.reason,
         admitted.attempt_id, done.output,

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import attrs
-
 from steadyhand.core import export, show
-from steadyhand.core.profiles import PROVIDERS
+from steadyhand.core.profiles import PROFILES, PROVIDERS
 from steadyhand.core.record import ModelSet, Queue, Title
 from steadyhand.core.refusal import invalid
 from steadyhand.core.usage import usage_view
 from steadyhand.core.views import CheckpointTurn, QueuedView, SessionView, UsageView
 from steadyhand.session.owner import Owner
-from steadyhand.session.prompts import require_fit
 from steadyhand.session.titles import users_title
 
 
@@ -30,6 +27,10 @@ async def set_model(owner: Owner, provider: str, name: str) -> SessionView:
     """From the next request on (wire.md: `session/setModel`)."""
     if provider not in PROVIDERS:
         raise invalid("$.provider", f"not one of {', '.join(PROVIDERS)}")
+    if not name.strip():  # the provider's own word stands for the model that a provider has where none is named
+        if provider in PROFILES and PROFILES[provider].model is None:
+            raise invalid("$.name", f"empty, and {PROFILES[provider].named} has no model of its own: name one")
+        name = provider
     owner.require_owned()
     if (provider, name) != (owner.ledger.model.provider, owner.ledger.model.name):
         await owner.record_or_refuse([ModelSet(provider, name)])
@@ -64,8 +65,6 @@ async def edit_queue(owner: Owner, client_message_id: str, text: str | None, rem
         waiting = owner.ledger.queue.get(client_message_id)
         if waiting is None:
             raise invalid("$.clientMessageId", "no prompt with this id is waiting")
-        if text is not None:
-            require_fit(attrs.evolve(waiting.prompt, text=text))
         changed = Queue(client_message_id, waiting.turn_id, waiting.text if text is None else text, remove)
         await owner.record_or_refuse([changed])
     owner.tell_queue()

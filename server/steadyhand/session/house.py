@@ -23,7 +23,7 @@ from steadyhand.journal.log import JournalBroken, load
 from steadyhand.ports import Folder, OfferedModel
 from steadyhand.session import shelf
 from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, take
-from steadyhand.session.jobs import end_jobs, left_sentences, look_for_left
+from steadyhand.session.jobs import end_jobs, left_sentence, look_for_left
 from steadyhand.session.model_recovery import ModelRecovery
 from steadyhand.session.opening import Opened, open_owned, read_only
 from steadyhand.session.owner import Owner
@@ -60,6 +60,7 @@ class House:
         self._watched: set[str] = set()
         self._doubted: dict[str, int] = {}  # session → the first seq this process never acknowledged (row J6)
         self._stopping = False
+        self._jobs_told: set[str] = set()
 
     # Sessions.
 
@@ -124,14 +125,14 @@ class House:
         """Remove a session for good; with unresolved effects only by `force` (row B8)."""
         owner = await self.owner(session_id)
         owner.require_owned()
-        _require_settled(owner, force)
+        uncertain = owner.snapshot().calls
+        if uncertain and not force:
+            raise Refused(
+                "recoveryRequired", "It has uncertain effects; settle them, or delete it with force.",
+                {"uncertain": plain(uncertain)},
+            )  # fmt: skip
         owner.closing = True
         await self._end_work(owner)
-        try:
-            _require_settled(owner, force)  # ending its turn may have left something
-        except Refused:
-            owner.closing = False
-            raise
         assert owner.held is not None, "require_owned says so"
         try:
             await self.world.in_thread(remove_session, self.world, owner.held, session_id)
@@ -142,7 +143,7 @@ class House:
         self.owners.pop(session_id, None)
         await self.world.in_thread(owner.release)
         owner.ledger = Ledger()
-        owner.tell_recovery()  # nothing of it is uncertain any more, and there is no session to tell of
+        owner.tell_changes()
 
     async def offered(self) -> tuple[OfferedModel, ...]:
         """The practice model and what the chosen provider offers; one that does not answer offers what is chosen."""
@@ -181,7 +182,7 @@ class House:
                 owner = await self._open(session_id, owner)
                 owner.kept_open = kept_open
                 if kept_open:  # else whoever looks at many tells of all in one
-                    for left in left_sentences(owner):
+                    for left in self.left_untold(owner):
                         owner.say("warning", left)
             owner.kept_open = owner.kept_open or kept_open
             return owner
@@ -191,6 +192,12 @@ class House:
         snapshot = owner.snapshot()
         if not owner.kept_open and not snapshot.calls and not snapshot.settled and owner.turn is None:
             await self._close(owner)
+
+    def left_untold(self, owner: Owner) -> tuple[str, ...]:
+        """What is said of background commands that a crash left, each once in this process (row A8)."""
+        untold = [left for job_id, left in owner.left_jobs.items() if job_id not in self._jobs_told]
+        self._jobs_told.update(left.job.job_id for left in untold)
+        return tuple(left_sentence(owner, left) for left in untold)
 
     # Inside.
 
@@ -394,16 +401,6 @@ class House:
     async def _root(self, workspace: str | None) -> str | None:
         """The workspace's folder with links resolved; None where there is none."""
         return await self.world.in_thread(shelf.root_of, self.world, workspace)
-
-
-def _require_settled(owner: Owner, force: bool) -> None:
-    """recoveryRequired for a session with unresolved effects (row B8)."""
-    uncertain = owner.snapshot().calls
-    if uncertain and not force:
-        raise Refused(
-            "recoveryRequired", "It has uncertain effects; settle them, or delete it with force.",
-            {"uncertain": plain(uncertain)},
-        )  # fmt: skip
 
 
 def _is_free(owner: Owner) -> bool:

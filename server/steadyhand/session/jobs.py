@@ -107,9 +107,17 @@ async def look_for_left(owner: Owner) -> None:
         await owner.append_or_show(gone)
 
 
-def left_sentences(owner: Owner) -> tuple[str, ...]:
-    """What is said at an opening of the jobs that a crash left, one sentence each."""
-    return tuple(_left(owner, left.job, left.alive) for left in owner.left_jobs.values())
+def left_sentence(owner: Owner, left: LeftJob) -> str:
+    """What is said of a job that a crash left."""
+    job, alive = left.job, left.alive
+    if alive is None:
+        return f"Whether the background command “{job.title}” still runs cannot be told here."
+    pids = ", ".join(str(one.pid) for one in alive[:left_named_max])
+    more = f" and {len(alive) - left_named_max} more" if len(alive) > left_named_max else ""
+    return (
+        f"The background command “{job.title}” of session “{owner.name()}” outlived a crash and still runs: process"
+        f" {pids}{more}, mark {job.attempt_id}. Say `/jobs stop {job.job_id}` in its chat to end it, or let it run."
+    )
 
 
 async def _follow(owner: Owner, running: RunningJob) -> None:
@@ -209,14 +217,3 @@ def _earlier(job: Job, alive: Sequence[Survivor] | None) -> JobLook:
         return JobLook(job.title, "untold")
     named = tuple(f"{one.pid} {one.command}".rstrip() for one in alive)
     return JobLook(job.title, "left" if alive else "over", processes=named)
-
-
-def _left(owner: Owner, job: Job, alive: Sequence[Survivor] | None) -> str:
-    if alive is None:
-        return f"Whether the background command “{job.title}” still runs cannot be told here."
-    pids = ", ".join(str(one.pid) for one in alive[:left_named_max])
-    more = f" and {len(alive) - left_named_max} more" if len(alive) > left_named_max else ""
-    return (
-        f"The background command “{job.title}” of session “{owner.name()}” outlived a crash and still runs: process"
-        f" {pids}{more}, mark {job.attempt_id}. Say `/jobs stop {job.job_id}` in its chat to end it, or let it run."
-    )

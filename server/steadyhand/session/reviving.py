@@ -19,7 +19,6 @@ from steadyhand.core.told import MessageTold
 from steadyhand.core.views import Snapshot
 from steadyhand.session import shelf
 from steadyhand.session.house import House
-from steadyhand.session.jobs import left_sentences
 from steadyhand.session.owner import Owner
 from steadyhand.session.uris import path_of
 
@@ -45,7 +44,9 @@ async def revive(house: House, folders: Sequence[str], free_s: float = free_s_ma
     async with anyio.create_task_group() as tasks:
         for session_id in found:
             tasks.start_soon(take, session_id)
-    _tell(house, [owner.snapshot() for owner in opened], [left for owner in opened for left in left_sentences(owner)])
+    _tell(
+        house, [owner.snapshot() for owner in opened], [left for owner in opened for left in house.left_untold(owner)]
+    )
     for owner in opened:
         await house.let_go_if_done(owner)
 

@@ -102,10 +102,11 @@ def glance(world: World, session_id: str) -> SessionView | None:
         found = summary_of(Ledger())
     if found is None:
         return None
+    adrift = found.adrift if found.adrift and free(world, session_id) else 0  # a living owner's running call is certain
     return SessionView(
         session_id=session_id, path=path, title=found.title, title_source=found.title_source,
         created=found.created or world.clock.now(), updated=found.updated or world.clock.now(), mode=found.mode,
-        model=found.model, busy=False, parked=False, uncertain=found.uncertain, workspace=found.workspace,
+        model=found.model, busy=False, parked=False, uncertain=found.uncertain + adrift, workspace=found.workspace,
         read_only=read_only,
     )  # fmt: skip
 

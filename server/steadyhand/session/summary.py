@@ -13,6 +13,7 @@ import attrs
 
 from steadyhand.core.ledger import Ledger
 from steadyhand.core.record import Mode, ModelName, TitleSource
+from steadyhand.core.words import unrecorded
 from steadyhand.journal.log import JOURNAL, write_all
 from steadyhand.ports import Disk, Folder, Ids
 
@@ -25,8 +26,8 @@ file_mode = 0o600
 
 @attrs.frozen
 class Summary:
-    """`open_calls`: calls without an end, so that a start has something to classify; `open_jobs`: background commands
-    without one, so that it has something to look for."""
+    """`open_calls`: calls without an end, so that a start has something to classify; `adrift`: those of them that are
+    uncertain if no owner lives; `open_jobs`: background commands without one, so that it has something to look for."""
 
     title: str
     title_source: TitleSource
@@ -36,6 +37,7 @@ class Summary:
     model: ModelName
     open_calls: int
     uncertain: int
+    adrift: int
     workspace: str | None = None
     open_jobs: int = 0
 
@@ -54,6 +56,7 @@ def summary_of(ledger: Ledger) -> Summary:
         model=ledger.model,
         open_calls=len(ledger.open_calls()),
         uncertain=len(ledger.uncertain()),
+        adrift=sum(unrecorded(call) == "unknown_after_restart" for call in ledger.open_calls()),
         workspace=ledger.session.workspace if ledger.session else None,
         open_jobs=len(ledger.open_jobs()),
     )
@@ -95,9 +98,10 @@ def read_summary(disk: Disk, folder: Folder) -> Summary | None:
 def _well_formed(found: Summary) -> bool:
     """Whether every member has its type; whoever wrote something else is not believed."""
     texts = (found.title, found.created, found.updated, found.model.provider, found.model.name)
+    counts = (found.open_calls, found.uncertain, found.adrift, found.open_jobs)
     return (
         all(type(text) is str for text in texts)
-        and all(type(count) is int and count >= 0 for count in (found.open_calls, found.uncertain, found.open_jobs))
+        and all(type(count) is int and count >= 0 for count in counts)
         and (found.workspace is None or type(found.workspace) is str)
         and found.title_source in get_args(TitleSource)
         and found.mode in get_args(Mode)

@@ -6,20 +6,22 @@ pid that was given again since is somebody else's. It settles nothing; a new ins
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from steadyhand.core.ledger import Attempt
-from steadyhand.core.record import Notice
+from steadyhand.core.record import Notice, SurvivorFound
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected
-from steadyhand.ports import Survivor
+from steadyhand.ports import Processes, Survivor
 from steadyhand.session.jobs import end_each
 from steadyhand.session.owner import Owner
 
 
 @attrs.frozen
 class EndedSurvivors:
-    """`ended` are gone now, `left` still live."""
+    """`ended` are gone now, `left` still live; what was gone before is neither."""
 
     ended: int
     left: int
@@ -30,12 +32,18 @@ async def end_survivors(owner: Owner, attempt_id: str, inspection_id: str) -> En
     attempt = _admit(owner, attempt_id, inspection_id)
     async with owner.settling:
         attempt = _admit(owner, attempt_id, inspection_id)
-        found = attempt.inspection.survivors if attempt.inspection is not None else ()
-        gone = await end_each(owner.world.processes, [Survivor(one.pid, one.started, one.command) for one in found])
+        processes, named = owner.world.processes, attempt.inspection.survivors if attempt.inspection is not None else ()
+        found = await owner.world.in_thread(_living, processes, named)
+        gone = await end_each(processes, found)
         if found:
             text = f"At the user's request {gone} of {len(found)} processes left of “{attempt.title}” were ended."
             await owner.append_or_show([Notice(owner.world.ids.new(), text, attempt.turn_id)], barrier=True)
     return EndedSurvivors(gone, len(found) - gone)
+
+
+def _living(processes: Processes, found: Sequence[SurvivorFound]) -> list[Survivor]:
+    """Without those that are gone by now, by themselves or by an earlier request: they are not ended again."""
+    return [Survivor(one.pid, one.started, one.command) for one in found if processes.alive(one.pid)]
 
 
 def _admit(owner: Owner, attempt_id: str, inspection_id: str) -> Attempt:

@@ -33,6 +33,7 @@ reads_at_once_max = 8
 finish_s_max = 20.0
 
 CUT = "The answer broke off before its end, and nothing that it proposes is run: send the prompt again."
+UNKNOWN_END = "The answer ended for a reason that is not known here, so it may not be whole: read its end."
 
 _NOT_WHOLE: dict[FinishReason | None, EndReason] = {None: "cut", "length": "length", "filtered": "filtered"}
 
@@ -86,6 +87,7 @@ async def _work(owner: Owner, turn: RunningTurn) -> EndReason:
                 await close_unrun(owner, call, answer.finish or "cut")
             return _NOT_WHOLE[answer.finish]
         if not calls:
+            _warn_of_unknown_end(owner, turn, answer)
             return "done"
         try:
             await _carry_out_batch(owner, turn, calls[:calls_per_answer_max])
@@ -109,9 +111,14 @@ async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) 
     if answer.calls:
         text = "The model asked for tools, and a quick question has none; nothing was run."
         owner.tell(turn.turn_id, Warned("aside", text))
-    if answer.finish is None:
-        owner.tell(turn.turn_id, Warned("cut", CUT))
+    _warn_of_unknown_end(owner, turn, answer)
     return _NOT_WHOLE.get(answer.finish, "done")
+
+
+def _warn_of_unknown_end(owner: Owner, turn: RunningTurn, answer: Answer) -> None:
+    """Of an answer that came to its end for a reason that is not known here (row P2)."""
+    if answer.finish == "unknown":
+        owner.tell(turn.turn_id, Warned("unknownEnd", UNKNOWN_END))
 
 
 async def _count(owner: Owner, turn: RunningTurn, answer: Answer) -> None:

@@ -245,12 +245,21 @@ def notes_of(end: Finished, shown: Shown) -> Iterator[str]:
         yield f"left running, and ended now: {told}{more}"
 
 
+SHELL = "sh"
+"""What runs a command that is more than one program with its words."""
+_SHELL_WORDS = frozenset(
+    {".", "alias", "case", "eval", "export", "for", "function", "if", "select", "set", "source", "trap", "umask"}
+    | {"unset", "until", "while"}
+)
+_BEFORE_A_PROGRAM = frozenset({"builtin", "command", "exec", "nohup", "time"})
+_WALKED_IN = re.compile(r"\s*cd\s+[\w./+-]+\s*(?:&&|;)\s*")
+
+
 def _program(command: str) -> str:
-    """The name of the program, where the words say it plainly."""
-    for word in command.split():
-        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=[^'\"$`\\(]*", word):
+    """The name of the program, where the words say it plainly; else the shell's, which is what runs then."""
+    for word in command[found.end() if (found := _WALKED_IN.match(command)) else 0 :].split():
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*=[^'\"$`\\(]*", word) or word in _BEFORE_A_PROGRAM:
             continue  # a variable before it, whose value is nobody's business
-        if re.fullmatch(r"[\w./+-]+", word):
-            return word.rstrip("/").rpartition("/")[2] or "shell"
-        break
-    return "shell"
+        name = word.rstrip("/").rpartition("/")[2] if re.fullmatch(r"[\w./+-]+", word) else ""
+        return SHELL if name in _SHELL_WORDS or not name.lstrip("._")[:1].isalnum() else name
+    return SHELL

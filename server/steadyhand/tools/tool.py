@@ -229,7 +229,7 @@ class Done:
     outcome: Literal["returned", "failed", "stopped", "unknown"]
     text: str
     reason: str | None = None
-    bytes: int | None = None  # None: of `text`
+    bytes: int | None = None  # of the whole, where `text` is `truncated`; else those of `text` count
     truncated: bool = False
     output: str | None = None  # digest of the whole reply in `outputs/`
     files: tuple[FileChange, ...] = ()
