@@ -24,6 +24,7 @@ from steadyhand.core.record import (
     Epoch,
     Forget,
     Inspection,
+    Instructions,
     Intent,
     Job,
     Mode,
@@ -217,6 +218,7 @@ class Ledger:
     queue: dict[str, Waiting] = attrs.field(factory=dict)
     prompts: dict[str, tuple[str, Prompt]] = attrs.field(factory=dict)  # client message id → (turn id, as it was sent)
     grants: list[Permission] = attrs.field(factory=list)
+    instructions: str | None = None  # of the workspace's AGENTS.md; None: none were taken
     usage: list[Usage] = attrs.field(factory=list)
     jobs: dict[str, Job] = attrs.field(factory=dict)  # job id → its latest record
     refused: list[str] = attrs.field(factory=list)
@@ -249,6 +251,8 @@ class Ledger:
             case Attached():
                 if (turn := self.turns.get(record.turn_id)) and turn.attached is None:
                     turn.attached = record.text
+            case Instructions(text):
+                self.instructions = text if self.instructions is None else self.instructions
             case Assistant():
                 self._say(record, stamped)
             case Tool():

@@ -136,6 +136,14 @@ class Attached:
 
 
 @attrs.frozen
+class Instructions:
+    """What the workspace's AGENTS.md adds to the system text, fixed before the session's first request (row P4)."""
+
+    kind: ClassVar[str] = "instructions"
+    text: str
+
+
+@attrs.frozen
 class Proposed:
     """A call as the model wrote it; `arguments` is its very text, parsable or not."""
 
@@ -465,15 +473,15 @@ class Damage:
 
 
 Record: TypeAlias = (
-    "Session | Epoch | User | Attached | Assistant | Tool | Intent | Started | Result | Permission"
+    "Session | Epoch | User | Attached | Instructions | Assistant | Tool | Intent | Started | Result | Permission"
     " | Forget | Inspection | Settlement | Reject | Supplied | Notice | Usage | Title | ModeSet | ModelSet | Cancel"
     " | Ended | Queue | Job | Damage"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
     for cls in (
-        Session, Epoch, User, Attached, Assistant, Tool, Intent, Started, Result, Permission, Forget, Inspection,
-        Settlement, Reject, Supplied, Notice, Usage, Title, ModeSet, ModelSet, Cancel, Ended, Queue, Job,
+        Session, Epoch, User, Attached, Instructions, Assistant, Tool, Intent, Started, Result, Permission, Forget,
+        Inspection, Settlement, Reject, Supplied, Notice, Usage, Title, ModeSet, ModelSet, Cancel, Ended, Queue, Job,
         Damage,
     )
 }  # fmt: skip

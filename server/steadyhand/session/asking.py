@@ -32,6 +32,7 @@ from steadyhand.core.usage import known_input
 from steadyhand.core.views import TextDelta, Warned
 from steadyhand.session import reasoning
 from steadyhand.session.budget import require_budget, usage_of
+from steadyhand.session.instructions import fix_instructions
 from steadyhand.session.owner import Owner, RunningTurn
 
 pause_s_first = 1.0
@@ -125,6 +126,7 @@ async def ask_until_whole(owner: Owner, turn: RunningTurn, aside: UserMessage | 
     """A whole answer, or the last try at one; `trouble` says what the provider said.
 
     `aside`: a quick question, which goes out behind the history and may call nothing."""
+    await fix_instructions(owner, turn)
     await _supply_missing(owner)
     await owner.world.learn_window(owner.ledger.model)
     pause_s = pause_s_first
@@ -163,7 +165,7 @@ def request_of(owner: Owner, answer: Answer, aside: UserMessage | None = None) -
     messages = outgoing(ledger, aside)
     validate(messages)
     offers = tuple(world.tools[name].offer for name in sorted(world.tools))
-    system = SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES
+    system = (SYSTEM if owner.workspace is not None else SYSTEM + SYSTEM_WITHOUT_FILES) + (ledger.instructions or "")
     known, counted = known_input(ledger, messages)
     return ModelRequest(
         system, offers, messages, input_tokens=known, counted=counted, thinking=answer.thinking, may_call=aside is None,

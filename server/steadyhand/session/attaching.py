@@ -52,8 +52,8 @@ async def attach(owner: Owner, turn: RunningTurn) -> str:
 async def _given(owner: Owner, turn: RunningTurn, attached: Attachment) -> Given:
     match attached:
         case FileAttachment():
-            kept_back = partial(_kept_back, owner)
-            return await owner.world.in_thread(read_attached, owner.ground, attached, turn.prompt.encoding, kept_back)
+            forbidden = partial(kept_back, owner)
+            return await owner.world.in_thread(read_attached, owner.ground, attached, turn.prompt.encoding, forbidden)
         case SelectionAttachment(uri, place, text):
             name = f"selection in {_document(owner, uri)}, {lines_of(place)}"
             return Given(name, text) if text else Given(name, None, "The selection is empty.")
@@ -63,7 +63,7 @@ async def _given(owner: Owner, turn: RunningTurn, attached: Attachment) -> Given
             return Given(name, text) if text else Given(name, None, "The text is empty.")
 
 
-def _kept_back(owner: Owner, path: str) -> str | None:
+def kept_back(owner: Owner, path: str) -> str | None:
     """Why the rules for `read_file` keep back what is there: nobody is asked here, so a question counts as a no."""
     settings = owner.world.settings
     wanted = Wanted("read_file", "reads", Scope(paths=(path,)), outside=False, protected=False, root=owner.ground.root)

@@ -29,7 +29,11 @@ INSTEAD = "Attach what the model needs of it as a text."
 
 
 def read_attached(
-    ground: Ground, attached: FileAttachment, encoding: PositionEncoding, forbidden: Callable[[str], str | None]
+    ground: Ground,
+    attached: FileAttachment,
+    encoding: PositionEncoding,
+    forbidden: Callable[[str], str | None],
+    bytes_max: int = attached_bytes_max,
 ) -> Given:
     """Its content, or a sentence in its place; never raises OSError.
 
@@ -44,7 +48,8 @@ def read_attached(
     document = unsaved_document(ground, located.asked, located.resolved)
     if document is not None:
         raw = document.text.encode("utf-8", "replace")
-        return _content(f"{name}, as it stands in the editor with unsaved changes", raw, attached, encoding)
+        name = f"{name}, as it stands in the editor with unsaved changes"
+        return _content(name, raw, attached, encoding, bytes_max)
     if located.kind != "file":
         return _not_given(name, _NO_FILE.get(located.kind, "It is not a regular file."))
     try:
@@ -52,7 +57,15 @@ def read_attached(
             raw = ground.disk.read(folder, located.name, whole_bytes_max + 1)
     except OSError as error:
         return _not_given(name, f"It cannot be read: {error.strerror or error}.")
-    return _content(name, raw, attached, encoding)
+    return _content(name, raw, attached, encoding, bytes_max)
+
+
+def is_there(ground: Ground, path: str) -> bool:
+    """Whether anything is under that path, on disk or in the editor alone."""
+    located = locate(ground, path)
+    if isinstance(located, Refusal):
+        return False
+    return located.kind is not None or unsaved_document(ground, located.asked, located.resolved) is not None
 
 
 _NO_FILE: dict[str | None, str] = {None: "It does not exist.", "folder": "It is a folder."}
@@ -71,7 +84,7 @@ def _withheld(located: Located) -> str | None:
     return None
 
 
-def _content(name: str, raw: bytes, attached: FileAttachment, encoding: PositionEncoding) -> Given:
+def _content(name: str, raw: bytes, attached: FileAttachment, encoding: PositionEncoding, bytes_max: int) -> Given:
     if len(raw) > whole_bytes_max:
         return _not_given(name, f"It is larger than {whole_bytes_max} bytes; let it be read in parts.")
     file = decode(raw)
@@ -79,8 +92,8 @@ def _content(name: str, raw: bytes, attached: FileAttachment, encoding: Position
         return _not_given(name, file.reason)
     text = file.text if attached.range is None else stretch(file.text, attached.range, encoding)
     size = len(text.encode("utf-8"))
-    if size > attached_bytes_max:
-        why = f"It has {size} bytes, and at most {attached_bytes_max} are given; attach a part of it."
+    if size > bytes_max:
+        why = f"It has {size} bytes, and at most {bytes_max} are given; attach a part of it."
         return _not_given(name, why)
     if text:
         return Given(name, text)
