@@ -13,7 +13,7 @@ from steadyhand.adapters.providers import AllModels
 from steadyhand.core.record import Assistant, ModelName
 from steadyhand.core.settings import Settings
 from steadyhand.core.usage import usage_view
-from steadyhand.session import desk
+from steadyhand.session import desk, world
 from tests.models.streams import KEY
 from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
 from tests.support.turns import Place, rig
@@ -83,6 +83,31 @@ async def test_a_nearly_full_window(tmp_path: Path) -> None:
     assert said == ["Fine."] * 3
     assert warned.text not in json.dumps(small.bodies[-1])
     assert small.listed == 1
+
+
+async def test_a_list_that_never_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U1, I13: a provider that does not say how large its window is delays one request, for a bounded time."""
+    monkeypatch.setattr(world, "window_s_max", 0.2)
+    listed = 0
+
+    def answering(asked: Asked) -> Scripted:
+        nonlocal listed
+        if asked.method == "GET":
+            listed += 1
+            return Scripted([anyio.Event()])
+        return Scripted([told("Fine.", 10)], headers={"content-type": "application/json"})
+
+    async with ScriptedProvider(answering=answering) as served:
+        settings = Settings(model=ModelName("anthropic", "new"), base_url=served.address, key_variable="MINE")
+        models = AllModels(lambda: {"MINE": KEY})
+        models.connect(lambda: settings, None)
+        async with rig(Place.under(tmp_path), models=models) as house:
+            house.house.world.settings = settings
+            with anyio.fail_after(patience_s):
+                session = await house.create()
+                assert [(await house.say(session, text, text)).reason for text in ("one", "two")] == ["done"] * 2
+                assert usage_view(house.ledger(session)).window is None
+    assert listed == 1
 
 
 async def test_an_overflow_that_the_provider_finds(tmp_path: Path) -> None:

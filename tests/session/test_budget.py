@@ -64,7 +64,8 @@ async def test_the_cap_is_kept(tmp_path: Path) -> None:
         )
         told = [told.event.usage for told in stage.numbered() if isinstance(told.event, UsageTold)][-1]
         assert told.cost == Cost("1.00", "USD")
-        assert [record.reason for record in on_disk(owner) if isinstance(record, Ended)][-1] == "cost"
+        last = [record for record in on_disk(owner) if isinstance(record, Ended)][-1]
+        assert (last.reason, last.text) == ("cost", said)
     async with staged(tmp_path, costs(1), settings=priced(), life=2) as stage:
         owner = await stage.opened(owner.session_id)
         assert usage_view(owner.ledger).cost == Cost("1.00", "USD")

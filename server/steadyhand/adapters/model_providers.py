@@ -22,7 +22,7 @@ from steadyhand.core.profiles import PROFILES, Profile, chosen_name
 list_s_max = 20.0
 list_bytes_max = 8 * 1024 * 1024
 models_listed_max = 1000
-NO_ANSWER = ("unreachable", "silent", "keyMissing", "overloaded")  # kinds of trouble after which a list may yet come
+NO_ANSWER = ("unreachable", "keyMissing", "overloaded")  # kinds of trouble after which a list may yet come
 UNCHOSEN = "unchosen"  # stands for a model where only its provider is asked
 
 
@@ -91,12 +91,12 @@ class RemoteModels:
         ModelTrouble for settings only: a provider that does not list its models is no trouble."""
         made = self.model(provider, name)
         if made.window is None and made.profile.window_members and (provider, name) not in self._looked_for:
+            self._looked_for.add((provider, name))
             try:
                 self._remember(provider, await list_models(made))
             except ModelTrouble as trouble:
                 if trouble.kind in NO_ANSWER:  # a local server may still be starting
-                    return None
-            self._looked_for.add((provider, name))
+                    self._looked_for.discard((provider, name))
         return made.window
 
     async def close(self) -> None:

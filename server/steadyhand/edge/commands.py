@@ -91,4 +91,9 @@ class Commands:
     async def _show_answer(self, owner: Owner, turn_id: str) -> None:
         ended: TurnEnded = await owner.wait_ended(turn_id)
         text = last_text(owner.ledger, turn_id).strip()
-        owner.say("info" if ended.reason == "done" else "warning", text or f"The turn ended: {ended.reason}.")
+        turn = owner.ledger.turns.get(turn_id)
+        why = turn.ended.text if turn is not None and turn.ended is not None else None
+        if ended.reason == "done":
+            owner.say("info", text or "The turn ended: done.")
+        else:
+            owner.say("warning", f"{text}\n\n{why or ''}".strip() or f"The turn ended: {ended.reason}.")

@@ -81,5 +81,6 @@ def _ended(owner: Owner, turn: RunningTurn, rest: Answer) -> EndReason:
         said = "length", _UNKNOWN
     reason, text = said
     if text is not None:
+        turn.why = text
         owner.tell(turn.turn_id, Warned("stillCut", text))
     return reason

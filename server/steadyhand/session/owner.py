@@ -59,6 +59,7 @@ class RunningTurn:
     repeats: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (tool, arguments digest) → times asked
     unfinished: object = None  # an answer that a stop cut off (session.asking.Answer)
     not_kept: bool = False  # the journal broke; what follows is shown and not kept
+    why: str | None = None  # one sentence on why it ended, where its reason needs one
     warned: set[str] = attrs.field(factory=set)  # codes of what is said once a turn
 
 

@@ -45,8 +45,7 @@ async def run_turn(owner: Owner, turn: RunningTurn) -> None:
         with turn.scope, anyio.move_on_after(turn_s_max) as limit:
             reason = await _steps(owner, turn)
         if limit.cancelled_caught:
-            reason = "bound"
-            owner.tell(turn.turn_id, Warned("bound", f"The turn ran for {turn_s_max:g} seconds and ends here."))
+            reason = _ended_for(owner, turn, "bound", f"The turn ran for {turn_s_max:g} seconds and ends here.")
         if turn.scope.cancelled_caught:
             reason = turn.stopping or "cancelled"
     except Exception:
@@ -66,23 +65,28 @@ async def _steps(owner: Owner, turn: RunningTurn) -> EndReason:
             return await _answer_aside(owner, turn, UserMessage(turn.prompt.text, attached=attached))
         return await _work(owner, turn)
     except CapReached as reached:
-        owner.tell(turn.turn_id, Warned("cost", str(reached)))
-        return "cost"
+        return _ended_for(owner, turn, "cost", str(reached))
+
+
+def _ended_for(owner: Owner, turn: RunningTurn, reason: EndReason, text: str) -> EndReason:
+    """The reason, with its sentence told now and recorded with the end."""
+    turn.why = text
+    owner.tell(turn.turn_id, Warned(reason, text))
+    return reason
 
 
 async def _work(owner: Owner, turn: RunningTurn) -> EndReason:
     for asked in range(requests_per_turn_max):
         answer = await ask_until_whole(owner, turn)
         if answer.trouble is not None:
-            owner.tell(turn.turn_id, Warned("modelFailed", str(answer.trouble)))
             await _keep_unfinished(owner, turn, answer)
-            return "modelFailed"
+            return _ended_for(owner, turn, "modelFailed", str(answer.trouble))
         calls = await _record_answer(owner, turn, answer)
         if answer.finish == "length" and not calls:
             return await rest_of(owner, turn, answer, requests_left=asked + 1 < requests_per_turn_max)
         if answer.finish is None or answer.finish in ("length", "filtered"):
             if answer.finish is None:
-                owner.tell(turn.turn_id, Warned("cut", CUT))
+                _ended_for(owner, turn, "cut", CUT)
             for call in calls:  # an answer that is not whole runs nothing (row T6)
                 await close_unrun(owner, call, answer.finish or "cut")
             return _NOT_WHOLE[answer.finish]
@@ -92,12 +96,10 @@ async def _work(owner: Owner, turn: RunningTurn) -> EndReason:
         try:
             await _carry_out_batch(owner, turn, calls[:calls_per_answer_max])
         except LoopGuard:
-            owner.tell(turn.turn_id, Warned("bound", "The turn asks for the same again and again and ends here."))
-            return "bound"
+            return _ended_for(owner, turn, "bound", "The turn asks for the same again and again and ends here.")
         for call in calls[calls_per_answer_max:]:
             await close_unrun(owner, call, "bound")
-    owner.tell(turn.turn_id, Warned("bound", f"The turn made {requests_per_turn_max} requests and ends here."))
-    return "bound"
+    return _ended_for(owner, turn, "bound", f"The turn made {requests_per_turn_max} requests and ends here.")
 
 
 async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) -> EndReason:
@@ -106,8 +108,7 @@ async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) 
     if answer.perhaps_billed:
         await _count(owner, turn, answer)
     if answer.trouble is not None:
-        owner.tell(turn.turn_id, Warned("modelFailed", str(answer.trouble)))
-        return "modelFailed"
+        return _ended_for(owner, turn, "modelFailed", str(answer.trouble))
     if answer.calls:
         text = "The model asked for tools, and a quick question has none; nothing was run."
         owner.tell(turn.turn_id, Warned("aside", text))
@@ -190,7 +191,8 @@ async def _finish(owner: Owner, turn: RunningTurn, reason: EndReason) -> None:
         await close_unrun(owner, call, why)
     if turn.not_kept:
         reason = "journalBroken"
-    if not await owner.append_or_show([Ended(turn.turn_id, reason)], barrier=True):
+    text = turn.why if turn.stopping is None and not turn.not_kept else None
+    if not await owner.append_or_show([Ended(turn.turn_id, reason, text)], barrier=True):
         reason = "journalBroken"
     owner.turn = None
     owner.tell(turn.turn_id, _ended(owner, turn, reason))
