@@ -42,16 +42,15 @@ class Told:
     billed: tuple[int, int]
 
 
-async def turn(folder: Path, *answers: Scripted, own_address: bool = True) -> Told:
-    """One turn with DeepSeek, its addresses here; `own_address` False: by `model.baseUrl`."""
+async def turn(folder: Path, *answers: Scripted, provider: str = "deepseek") -> Told:
+    """One turn with a provider, found by `model.baseUrl`."""
     async with ScriptedProvider(*answers) as served:
-        here = attrs.evolve(PROFILES["deepseek"], address=served.address, continues_at=f"{served.address}/beta")
         client = HttpClient()
-        base_url = None if own_address else served.address
-        model = RemoteModel(Access(here, "deepseek-flash", lambda: {"DEEPSEEK_API_KEY": KEY}, base_url), client)
+        access = Access(PROFILES[provider], "deepseek-flash", lambda: {"DEEPSEEK_API_KEY": KEY}, f"{served.address}/v1")
+        model = RemoteModel(access, client)
         with anyio.fail_after(patience_s):
             async with rig(Place.under(folder), models=lambda _, __: model, requests_again_max=2) as house:
-                settings = Settings(model=ModelName("deepseek", "deepseek-flash"), mode="auto", continuation=True)
+                settings = Settings(model=ModelName(provider, "deepseek-flash"), mode="auto", continuation=True)
                 house.house.world.settings = settings
                 house.house.world.pause = anyio.sleep  # never reached: a rest is not repeated
                 session = await house.create()
@@ -70,7 +69,7 @@ async def test_a_rest_by_prefix_completion(tmp_path: Path) -> None:
     assert (told.reason, told.text, told.warned) == ("done", "one, two, three", [])
     assert told.billed == (210, 14)
     first, rest = (json.loads(asked.body) for asked in told.asked)
-    assert [asked.target for asked in told.asked] == ["/chat/completions", "/beta/chat/completions"]
+    assert [asked.target for asked in told.asked] == ["/v1/chat/completions", "/beta/chat/completions"]
     assert rest["messages"][:-1] == first["messages"]
     assert rest["messages"][-1] == {
         "role": "assistant", "content": "one, two", "reasoning_content": "Hm.", "prefix": True,
@@ -90,6 +89,6 @@ async def test_a_rest_is_not_asked_for_again(tmp_path: Path) -> None:
 
 
 async def test_who_cannot_is_not_asked(tmp_path: Path) -> None:
-    """P2: at another address nobody is known to go on with an answer, so the turn ends as it was cut."""
-    told = await turn(tmp_path, answer(*CUT_SHORT), own_address=False)
+    """P2: of other providers none is known to go on with an answer, so the turn ends as it was cut."""
+    told = await turn(tmp_path, answer(*CUT_SHORT), provider="compatible")
     assert (told.reason, told.text, len(told.asked)) == ("length", "one, two", 1)

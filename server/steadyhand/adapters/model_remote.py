@@ -65,8 +65,8 @@ class RemoteModel:
 
     @property
     def can_continue(self) -> bool:
-        """Whether `ModelRequest.continues` can be asked of it (row P2): only at the provider's own address."""
-        return self.profile.continues_at is not None and self.access.base_url is None
+        """Whether `ModelRequest.continues` can be asked of it (row P2)."""
+        return self.profile.continues_under is not None
 
     def key_place(self) -> str:
         """Where the key is looked for, in words."""
@@ -158,11 +158,11 @@ class RemoteModel:
     def _url(self, request: ModelRequest) -> str:
         if self.profile.dialect == "messages":
             return self.address + model_messages.PATH
-        address = self.address
-        if request.continues:
-            assert self.can_continue, "the caller looks before it asks"
-            address = self.profile.continues_at or address
-        return address + model_chat.PATH
+        if not request.continues:
+            return self.address + model_chat.PATH
+        under = self.profile.continues_under
+        assert under is not None, "the caller looks before it asks"
+        return self.address.removesuffix("/v1").removesuffix(under) + under + model_chat.PATH
 
     async def _opened(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, limit_s: float | None = None

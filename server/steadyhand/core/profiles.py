@@ -49,7 +49,7 @@ class Profile:
     reasoning_back: ReasoningBack = "never"  # "always": the member goes even where there was no reasoning
     thinking_off: str | None = None  # JSON members that ask for an answer without reasoning
     extra: str | None = None  # JSON members of every request, behind the messages
-    continues_at: str | None = None  # the address that goes on with an assistant message (row P2); None: nobody does
+    continues_under: str | None = None  # what an address ends in that goes on with a message (row P2); None: none does
     window_members: tuple[str, ...] = ()  # where an entry of GET /models tells the window; dots part levels
     renamed: Mapping[str, str] = attrs.field(factory=dict)  # names that are gone → what to write today
     billed_in: str | None = None  # the currency of `usage.cost`, where each answer tells what it cost
@@ -81,7 +81,7 @@ _DEEPSEEK = Profile(
     reasoning_member="reasoning_content",
     reasoning_back="always",
     thinking_off='"thinking":{"type":"disabled"}',
-    continues_at="https://api.deepseek.com/beta",
+    continues_under="/beta",
     renamed={"deepseek-chat": "deepseek-flash", "deepseek-reasoner": "deepseek-flash"},
 )
 
