@@ -268,7 +268,7 @@ def test_going_on_with_an_answer() -> None:
     assert model.can_continue
     assert not any(model_of(provider).can_continue for provider in PROFILES if provider != "deepseek")
     access = attrs.evolve(model.access, base_url="http://127.0.0.1:1/v1")
-    assert not RemoteModel(access, HttpClient()).can_continue
+    assert RemoteModel(access, HttpClient())._url(request) == "http://127.0.0.1:1/beta/chat/completions"
 
 
 @pytest.mark.parametrize(
