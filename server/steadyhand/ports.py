@@ -155,6 +155,10 @@ class Disk(Protocol):
         """Swap two names in one step; False where the system cannot (nothing has happened then)."""
         ...
 
+    def make_link(self, folder: Folder, name: str, target: str) -> None:
+        """A symbolic link with this target, as stored, in one step; FileExistsError if the name is taken."""
+        ...
+
     def unlink(self, folder: Folder, name: str) -> None: ...
 
     def remove_folder(self, folder: Folder, name: str) -> None:

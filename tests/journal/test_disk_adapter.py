@@ -58,6 +58,18 @@ def test_the_adapters_are_the_ports() -> None:
     assert (moment[10], moment[19], moment[-1]) == ("T", ".", "Z")
 
 
+@posix_only
+@pytest.mark.parametrize("target", ["there", "../nowhere", "n\udcff"])
+def test_a_link_is_made_once(disk: Disk, root: Folder, target: str) -> None:
+    """A link has its target as stored, wherever that leads, and takes no name that is taken (row A5)."""
+    disk.make_link(root, "link", target)
+    look = disk.look(root, "link")
+    assert look is not None
+    assert (look.kind, look.target) == ("link", target)
+    with pytest.raises(FileExistsError):
+        disk.make_link(root, "link", "other")
+
+
 def test_bytes_come_back(disk: Disk, root: Folder) -> None:
     """What is created, written, synced, appended and truncated reads back, at most as much as asked for."""
     file = disk.create(root, "a", 0o600)

@@ -36,7 +36,7 @@ from steadyhand.tools import restore as undoing
 from tests.support.disks import MatchingFault, carries
 from tests.support.dying import SESSION, died_in, on, retrying
 from tests.support.scripted import GatedDisk, ScriptedModel
-from tests.support.systems import linux_only
+from tests.support.systems import linux_only, posix_only
 from tests.support.turns import Place, Rig, ScriptedEditor, forked, rig
 
 pytestmark = [pytest.mark.anyio, linux_only]
@@ -211,6 +211,85 @@ async def test_the_mode_of_a_deleted_file_comes_back(tmp_path: Path) -> None:
         await redo(*(await opened(house)), "restore")
     assert place.files() == {"run.sh": "true\n"}
     assert (place.workspace / "run.sh").stat().st_mode & 0o777 == 0o750
+
+
+@posix_only
+@pytest.mark.parametrize("target", ["there.txt", "nowhere", "../outside", "n\udcff"])
+@pytest.mark.parametrize("sentence", ["delete link", "move link to d/link"])
+async def test_a_link_comes_back(tmp_path: Path, sentence: str, target: str) -> None:
+    """A5, W4: the link itself, wherever it leads, with its target as it was stored; undone and restored again."""
+    place = Place.under(tmp_path / "place")
+    link, moved = place.workspace / "link", place.workspace / "d" / "link"
+    link.symlink_to(target)
+    died_in(place, sentence, carries("result"))
+    gone = (link.is_symlink(), moved.is_symlink())
+    assert gone == (False, "move" in sentence)
+    async with rig(place, life=2) as house:
+        owner, attempt = await opened(house)
+        new = await redo(owner, attempt, "restore")
+        assert new.result is not None
+        assert (new.result.outcome, new.result.check) == ("returned", "satisfied")
+        assert os.readlink(link) == target
+        assert not moved.is_symlink()
+        assert settlements(place)[-1] == (attempt.attempt_id, "restored")
+        undo = await redo(owner, new, "restore")
+        assert (link.is_symlink(), moved.is_symlink()) == gone
+        await redo(owner, undo, "restore")
+        assert os.readlink(link) == target
+        assert owner.ledger.refused == []
+
+
+@posix_only
+async def test_no_link_takes_the_place_of_something_else(tmp_path: Path) -> None:
+    """A5, W9: somebody made a file there since, before the restore or in its very last moment: theirs stays."""
+    place = Place.under(tmp_path / "place")
+    link = place.workspace / "link"
+    link.symlink_to("nowhere")
+    died_in(place, "delete link", carries("result"))
+    disk = GatedDisk(lambda operation: operation.verb == "make_link")
+    async with rig(place, life=2, disk=disk) as house, anyio.create_task_group() as tasks:
+        owner, attempt = await opened(house)
+        link.write_text("theirs\n")
+        seen = await look(owner, attempt)
+        found = await refused(place, owner, attempt, "restore", seen.inspection_id)
+        assert found.kind == "notOffered"
+        assert "no link takes its place" in found.message
+        link.unlink()
+        answers: list[Refused] = []
+        tasks.start_soon(unrestored, owner, attempt, answers)
+        await disk.wait_reached()
+        link.write_text("theirs\n")
+        disk.go.set()
+        await house.until(lambda: answers or None)
+    assert link.read_text() == "theirs\n"
+
+
+@posix_only
+@pytest.mark.parametrize("made", [False, True])
+async def test_a_restore_of_a_link_that_is_killed(tmp_path: Path, made: bool) -> None:
+    """A5, C2, B3, case 74: killed right before or right after the link was made: the check tells which, and either
+    way it is settled by itself."""
+    place = Place.under(tmp_path / "place")
+    link = place.workspace / "link"
+    link.symlink_to("nowhere")
+    died_in(place, "delete link", carries("result"))
+    disk = GatedDisk(lambda operation: b'"returned"' in operation.piece if made else operation.verb == "make_link")
+    async with rig(place, life=2, disk=disk) as house, anyio.create_task_group() as tasks:
+        owner, attempt = await opened(house)
+        seen = await look(owner, attempt)
+        tasks.start_soon(resolve, owner, Wanted(attempt.attempt_id, "restore", inspection_id=seen.inspection_id))
+        await disk.wait_reached()
+        killed = place.keep("killed")
+        disk.go.set()
+    place.put_back(killed)
+    async with rig(place, life=3) as house:
+        await house.open(SESSION)
+        ledger = house.ledger(SESSION)
+        new = list(ledger.attempts.values())[-1]
+        assert new.settlement is not None
+        assert new.settlement.settled == ("checked_present" if made else "checked_absent")
+        assert link.is_symlink() is made
+        assert ledger.uncertain() == []
 
 
 async def test_a_restored_conflict_is_undone_by_its_line_in_the_chat(present: Place) -> None:

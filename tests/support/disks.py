@@ -36,6 +36,7 @@ Verb = Literal[
     "rename_new",
     "rename_to",
     "exchange",
+    "make_link",
     "unlink",
     "remove_folder",
     "give_attributes",
@@ -185,6 +186,9 @@ class WatchedDisk:
     def exchange(self, folder: Folder, first: str, second: str) -> bool:
         target = self._pair(folder, first, second)
         return self._durable("exchange", target, lambda: self.inner.exchange(folder, first, second))
+
+    def make_link(self, folder: Folder, name: str, target: str) -> None:
+        self._durable("make_link", self._path(folder, name), lambda: self.inner.make_link(folder, name, target))
 
     def unlink(self, folder: Folder, name: str) -> None:
         self._durable("unlink", self._path(folder, name), lambda: self.inner.unlink(folder, name))

@@ -439,6 +439,10 @@ class SimDisk:
             self.log.append(("exchange", self._inode(folder), first, second, one, other))
             return True
 
+    def make_link(self, folder: Folder, name: str, target: str) -> None:
+        """There are no links on this disk."""
+        raise _error(errno.EPERM, name)
+
     def unlink(self, folder: Folder, name: str) -> None:
         self._announce("unlink", name)
         with self._guard:

@@ -123,6 +123,9 @@ class SystemDisk(OpenFiles):
     def exchange(self, folder: Folder, first: str, second: str) -> bool:
         return renames.exchange(folder, component(first), component(second))
 
+    def make_link(self, folder: Folder, name: str, target: str) -> None:
+        os.symlink(target, component(name), dir_fd=folder)
+
     def unlink(self, folder: Folder, name: str) -> None:
         os.unlink(component(name), dir_fd=folder)
 

@@ -165,6 +165,9 @@ class PathDisk(OpenFiles):
             self._at(folder, name)
         return False
 
+    def make_link(self, folder: Folder, name: str, target: str) -> None:
+        os.symlink(target, self._at(folder, name))
+
     def unlink(self, folder: Folder, name: str) -> None:
         os.unlink(self._at(folder, name))
 

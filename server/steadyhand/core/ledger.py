@@ -106,7 +106,7 @@ class Attempt:
     def restorable(self) -> bool:
         """Whether the content before can be brought back, and is not there anyway, as its latest inspection found."""
         evidence = self.started.evidence if self.started is not None else ()
-        kept = all(one.kind == "file" and (one.checkpoint is not None or not one.existed) for one in evidence)
+        kept = all(one.checkpoint is not None or not one.existed for one in evidence)
         return bool(evidence) and kept and self.inspection is not None and self.inspection.check != "unchanged"
 
     @property

@@ -2,7 +2,8 @@
 
 For every path of the old evidence: what stands there now is kept first, so that a restore can itself be undone; then
 the old content before is put there, or what was not there before is removed. The rooms that replace and remove files
-do the work, with their gates: what somebody saved since is never overwritten. Paths that get content come first.
+and make links do the work, with their gates: what somebody saved since is never overwritten. Paths that get content
+come first.
 
 It offers no tool to the model; the session plans it from the evidence of the attempt that it undoes.
 """
@@ -20,6 +21,7 @@ from steadyhand.ports import Attributes
 from steadyhand.tools.change import temporary_name, title_chars_max
 from steadyhand.tools.content import Contents
 from steadyhand.tools.place import Located, display, locate, one_line, parts_of
+from steadyhand.tools.relink import Linked, relink
 from steadyhand.tools.remove import Removed, Untouched, remove
 from steadyhand.tools.replace import Conflict, Moving, NotReplaced, Replaced, replace
 from steadyhand.tools.standing import Standing, keep, see, write_protected
@@ -33,8 +35,6 @@ def hindrance_to_restore(evidence: Sequence[Evidence]) -> str | None:
     if not evidence:
         return "it left no evidence of what was there before"
     for one in evidence:
-        if one.kind == "link":
-            return "links are not brought back"
         if one.existed and one.checkpoint is None:
             return f"the content of {one.path} before was not kept"
     return None
@@ -94,7 +94,7 @@ class PlannedRestore:
             standing = see(self._ground, path.located)
             if isinstance(standing, Refusal):
                 return standing
-            refusal = self._unfit(standing)
+            refusal = self._unfit(standing, path.old)
             if refusal is not None:
                 return refusal
             checkpoint = keep(self._ground, standing, attempt_id)
@@ -106,10 +106,12 @@ class PlannedRestore:
     async def run(self, running: Running) -> Done:
         return await anyio.to_thread.run_sync(self._body, running)
 
-    def _unfit(self, standing: Standing) -> Refusal | None:
+    def _unfit(self, standing: Standing, old: Evidence) -> Refusal | None:
         shown = one_line(display(self._ground.root, standing.located.resolved))
-        if standing.look is not None and standing.look.kind == "link":
+        if standing.look is not None and standing.look.kind == "link" and old.kind != "link":
             return Refusal("unsupported", f"{shown} is a link now; it is not replaced by a restore.")
+        if standing.look is not None and old.kind == "link" and old.existed and standing.digest != old.before:
+            return Refusal("unsupported", f"Something else stands at {shown} now; no link takes its place.")
         if standing.look is not None and standing.content is None:
             return Refusal("too_large", f"{shown} is too large now to be kept, so the restore could not be undone.")
         return write_protected(self._ground, standing, shown)
@@ -139,6 +141,9 @@ class PlannedRestore:
         content = store.read(old.checkpoint, checkpoint_bytes_max)
         if content is None:
             return Done("failed", f"The kept content of {old.path} is missing or damaged; nothing was changed.", "lost")
+        if evidence.kind == "link":
+            linking = relink(self._ground, evidence, content.decode("utf-8", "surrogateescape"), running.cancelled)
+            return None if isinstance(linking, Linked) else _done(linking)
         moving = None if evidence.existed or old.mode is None else _with_mode(self._ground, old.mode)
         replacement = replace(self._ground, evidence, content, running.cancelled, moving)
         return None if isinstance(replacement, Replaced) else _done(replacement)
@@ -158,6 +163,7 @@ def _evidence(standing: Standing, old: Evidence, attempt_id: str, checkpoint: st
         line_ending=old.line_ending,
         temporary=temporary_name(standing.located.name, attempt_id),
         checkpoint=checkpoint,
+        kind=old.kind,
     )
 
 
