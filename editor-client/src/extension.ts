@@ -152,7 +152,7 @@ function answersOf(questions: Questions, secrets: vscode.SecretStorage): Answers
   };
 }
 
-/** Saved only if the document still is what the server wrote. */
+/** Saved only if the document still has the version that the server means. */
 async function saveDocument({ uri, version }: DocumentSaveParams): Promise<DocumentSaveResult> {
   const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === vscode.Uri.parse(uri).toString());
   if (document?.version !== version) return { saved: false };

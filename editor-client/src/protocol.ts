@@ -1085,7 +1085,7 @@ export type UserAnswer = UserAnswered | UserDismissed;
 export interface DocumentSaveParams {
   /** of an open document */
   readonly uri: string;
-  /** the version the server wrote */
+  /** the version the server means: the latest it was told of */
   readonly version: number;
 }
 

@@ -109,7 +109,7 @@ class DocumentSaveParams:
     """Save this document, if it still has this version."""
 
     uri: str  # of an open document
-    version: int  # the version the server wrote
+    version: int  # the version the server means: the latest it was told of
 
 
 @attrs.frozen(kw_only=True)

@@ -392,6 +392,16 @@ class Editor(Protocol):
         """The open document of an absolute path."""
         ...
 
+    def saves(self) -> bool:
+        """Whether open documents can be saved on request."""
+        ...
+
+    async def save(self, path: str, version: int) -> bool:
+        """Save the open document, if it still has this version. True: it stands on disk, and `document` knows.
+
+        False: it does not, or nobody answered; then it may yet be saved later."""
+        ...
+
 
 __all__ = [
     "Answered",

@@ -179,6 +179,9 @@ class ScriptedEditor:
         self.held_back: list[HeldBackQuestion] = []
         self.somebody = True
         self.documents: dict[str, OpenDocument] = {}
+        self.user_answers: list[str | None] = []  # of the model's and the house's own questions; then None
+        self.user_questions: list[UserQuestion] = []
+        self.on_save: Callable[[str, int], Awaitable[bool]] | None = None  # None: it cannot save on request
         self.on_question: Callable[[PermissionQuestion], None] = lambda _: None
 
     def tell(self, told: Told) -> None:
@@ -200,10 +203,19 @@ class ScriptedEditor:
         return await self._answered(question) if self.answers else Answer("refuse")
 
     async def ask_user(self, question: UserQuestion) -> str | None:
-        return None
+        self.user_questions.append(question)
+        await anyio.lowlevel.checkpoint()
+        return self.user_answers.pop(0) if self.user_answers else None
 
     def document(self, path: str) -> OpenDocument | None:
         return self.documents.get(path)
+
+    def saves(self) -> bool:
+        return self.on_save is not None
+
+    async def save(self, path: str, version: int) -> bool:
+        assert self.on_save is not None, "only what can save is asked to"
+        return await self.on_save(path, version)
 
     async def _answered(self, question: PermissionQuestion | HeldBackQuestion) -> Answer | None:
         answer = self.answers.pop(0) if self.answers else "once"

@@ -92,6 +92,12 @@ class ScriptedEditor:
     def document(self, path: str) -> OpenDocument | None:
         return self.documents.get(path)
 
+    def saves(self) -> bool:
+        return False
+
+    async def save(self, path: str, version: int) -> bool:
+        return False
+
     @property
     def messages(self) -> list[str]:
         """The sentences shown to the person, in order."""

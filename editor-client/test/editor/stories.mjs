@@ -164,10 +164,10 @@ export const stories = {
     await at.page.keyboard.press("End");
     await at.page.keyboard.type(" and more");
     await at.say("replace two with TWO in a.txt");
-    await at.see(".call-aside", "has unsaved changes");
+    await at.see(".question", "has unsaved changes");
     assert.equal(at.file("a.txt"), "one\ntwo\nthree\n", "neither saved nor overwritten by itself");
     await at.picture("unsaved");
-    await at.chat.locator(".call-aside button", { hasText: "Save and go on" }).click();
+    await at.chat.locator(".question button", { hasText: "Save and go on" }).click();
     await until("saved", () => at.file("a.txt") === "one\ntwo\nthree and more\n");
     await at.answer("Allow once");
     await until("changed", () => at.file("a.txt") === "one\nTWO\nthree and more\n");

@@ -108,6 +108,12 @@ class Terminal:
     def document(self, path: str) -> OpenDocument | None:
         return None
 
+    def saves(self) -> bool:
+        return False
+
+    async def save(self, path: str, version: int) -> bool:
+        return False
+
     async def choose(self, text: str, options: Sequence[Option]) -> Answer | None:
         """One of the options, by its number; None: not answered."""
         if self._keyboard is None:

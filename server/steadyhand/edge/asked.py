@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
+import anyio
 from lsprotocol import types
 
 from steadyhand.core.plain import plain
@@ -19,9 +20,12 @@ from steadyhand.edge.asking import EditorError
 from steadyhand.edge.progress import Progress
 from steadyhand.edge.server import Server
 from steadyhand.ports import OpenDocument
-from steadyhand_protocol.approval import PermissionAnswer, UserAnswered
+from steadyhand_protocol.approval import DocumentSaveParams, DocumentSaveResult, PermissionAnswer, UserAnswered
 
 question_wait_s_max = 86_400.0
+save_s_max = 60.0
+saved_seen_s_max = 2.0
+saved_poll_s = 0.02
 message_chars_max = 2_000
 _LEVELS: Mapping[str, types.MessageType] = {
     "error": types.MessageType.Error,
@@ -98,6 +102,33 @@ class AskedEditor:
         if found is None:
             return None
         return OpenDocument(found.text, found.version, found.unsaved)
+
+    def saves(self) -> bool:
+        return self._server.attached and self._server.client.save
+
+    async def save(self, path: str, version: int) -> bool:
+        found = self._server.documents.by_path(path)
+        if found is None:
+            return False
+        params = DocumentSaveParams(uri=found.uri, version=version)
+        try:
+            answer = await self._server.request("steadyhand/document/save", params, save_s_max)
+        except EditorError:
+            return False
+        return isinstance(answer, DocumentSaveResult) and answer.saved and await self._seen_saved(found.uri, version)
+
+    async def _seen_saved(self, uri: str, version: int) -> bool:
+        """Until the mirror has what was saved: an editor may have changed the text while saving it."""
+        documents = self._server.documents
+        with anyio.move_on_after(saved_seen_s_max):
+            while (document := documents.by_uri(uri)) is not None and document.unsaved is not False:
+                if document.version == version:
+                    documents.save(uri)
+                else:
+                    # Polled, since nobody tells of what the client has still to send.
+                    await anyio.sleep(saved_poll_s)
+            return True
+        return False
 
     async def choose(self, text: str, options: tuple[Option, ...]) -> str | None:
         """The id of the option that was chosen in a message; None: not answered."""

@@ -58,7 +58,8 @@ from steadyhand.session.holding import clear_way
 from steadyhand.session.jobs import CallJobs
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.session.person import TurnPerson
-from steadyhand.tools.tool import Done, Planned, Preview, Refusal, Running, reply_bytes_max
+from steadyhand.session.saving import saving_first
+from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
 
 T = TypeVar("T")
 
@@ -129,11 +130,16 @@ async def carry_through(owner: Owner, turn: RunningTurn, admitted: Admitted) -> 
     permitted = await _permitted(owner, turn, admitted)
     if isinstance(permitted, Refusal):
         return await _refuse(owner, admitted, permitted, held=held)
-    again = await clear_way(owner, turn, call, admitted.wanted, planned.title)  # a doubt may have come meanwhile [I6]
-    if isinstance(again, Refusal):
-        return await _refuse(owner, admitted, again, held=True)
-    held = held or again
-    gathered = await _before_start(owner, planned.gather, admitted.attempt_id, permitted)
+
+    async def gather() -> Gathered | Refusal:
+        nonlocal held
+        again = await clear_way(owner, turn, call, admitted.wanted, planned.title)  # a doubt that came meanwhile [I6]
+        held = held or bool(again)
+        if isinstance(again, Refusal):
+            return again
+        return await _before_start(owner, planned.gather, admitted.attempt_id, permitted)
+
+    gathered = await saving_first(owner, turn.turn_id, planned.title, gather)
     if isinstance(gathered, Refusal):
         return await _refuse(owner, admitted, gathered, held=held)
     admitted, anew = _with_present_key(owner, admitted)
@@ -265,7 +271,8 @@ async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Pre
         admission = AskFirst("you confirmed this very call before, so it would happen again", lasting=False)
     if not isinstance(admission, AskFirst):
         return None
-    preview = await _before_start(owner, admitted.planned.preview)
+    planned = admitted.planned
+    preview = await saving_first(owner, turn.turn_id, planned.title, lambda: _before_start(owner, planned.preview))
     if isinstance(preview, Refusal):
         return preview
     return await _ask(owner, turn, admitted, admission, preview)

@@ -23,7 +23,7 @@ from steadyhand.core.record import Change, EffectClass, Evidence, FileChange, Sc
 from steadyhand.core.text_edit import FileText, NotText, decode, describe
 from steadyhand.ports import Look
 from steadyhand.tools.content import Contents, digest_of
-from steadyhand.tools.open_document import unsaved_in_editor
+from steadyhand.tools.open_document import unsaved_path
 from steadyhand.tools.place import Located, display, entered, locate, name_bytes_max, one_line
 from steadyhand.tools.replace import Conflict, NotReplaced, Replaced, Replacement, replace
 from steadyhand.tools.tool import (
@@ -180,8 +180,11 @@ class PlannedChange:
             return Refusal("changed", f"The path {self._shown} leads elsewhere now.")
         if located.in_state_directory:
             return Refusal("policy", f"{self._shown} belongs to Steadyhand itself and is never changed by a tool.")
-        if unsaved_in_editor(self._ground, located.asked, located.resolved):
-            return Refusal("unsaved", f"{self._shown} has unsaved changes in the editor; it must be saved first.")
+        unsaved = unsaved_path(self._ground, located.asked, located.resolved)
+        if unsaved is not None:
+            return Refusal(
+                "unsaved", f"{self._shown} has unsaved changes in the editor; it must be saved first.", unsaved
+            )
         if located.kind is None:
             if not self._creates:
                 return Refusal("not_found", f"{self._shown} does not exist.")

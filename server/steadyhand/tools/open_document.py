@@ -23,15 +23,28 @@ def unsaved_document(ground: Ground, asked: str, resolved: str) -> OpenDocument 
 
     Reads the file where the mirror alone cannot tell.
     """
-    as_asked = posixpath.normpath(posixpath.join(ground.root or "/", asked))
-    documents = [ground.document(path) for path in (resolved, as_asked)]
-    doubtful = [document for document in documents if document is not None and document.unsaved is not False]
-    return next((one for one in doubtful if _differs(ground.disk, resolved, one)), None)
+    found = _unsaved(ground, asked, resolved)
+    return None if found is None else found[1]
+
+
+def unsaved_path(ground: Ground, asked: str, resolved: str) -> str | None:
+    """The name under which the editor has it open so, an absolute path; else None."""
+    found = _unsaved(ground, asked, resolved)
+    return None if found is None else found[0]
 
 
 def unsaved_in_editor(ground: Ground, asked: str, resolved: str) -> bool:
     """Whether the file is open in the editor with changes that are not on disk, by either of its names."""
-    return unsaved_document(ground, asked, resolved) is not None
+    return _unsaved(ground, asked, resolved) is not None
+
+
+def _unsaved(ground: Ground, asked: str, resolved: str) -> tuple[str, OpenDocument] | None:
+    as_asked = posixpath.normpath(posixpath.join(ground.root or "/", asked))
+    for path in (resolved, as_asked):
+        document = ground.document(path)
+        if document is not None and document.unsaved is not False and _differs(ground.disk, resolved, document):
+            return path, document
+    return None
 
 
 def is_on_disk(disk: Disk, path: str, text: str) -> bool | None:

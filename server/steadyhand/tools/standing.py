@@ -14,7 +14,7 @@ import attrs
 from steadyhand.core.identity import sha256
 from steadyhand.ports import Disk, Folder, Look
 from steadyhand.tools.content import Contents, digest_of, link_content
-from steadyhand.tools.open_document import unsaved_in_editor
+from steadyhand.tools.open_document import unsaved_path
 from steadyhand.tools.place import Located, display, entered, locate, one_line
 from steadyhand.tools.tool import Ground, Refusal, checkpoint_bytes_max
 
@@ -40,8 +40,9 @@ def see(ground: Ground, expected: Located) -> Standing | Refusal:
         return Refusal("changed", f"The path {shown} leads elsewhere now.")
     if located.in_state_directory:
         return Refusal("policy", f"{shown} belongs to Steadyhand itself and is never changed by a tool.")
-    if unsaved_in_editor(ground, located.asked, located.resolved):
-        return Refusal("unsaved", f"{shown} has unsaved changes in the editor; it must be saved first.")
+    unsaved = unsaved_path(ground, located.asked, located.resolved)
+    if unsaved is not None:
+        return Refusal("unsaved", f"{shown} has unsaved changes in the editor; it must be saved first.", unsaved)
     if located.kind is None:
         return Standing(located)
     if located.kind == "folder":

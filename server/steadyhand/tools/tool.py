@@ -55,6 +55,7 @@ class Refusal:
 
     reason: RefusalReason
     text: str
+    document: str | None = None  # of `unsaved`: the open document, by the path under which the editor has it
 
 
 @attrs.frozen

@@ -61,7 +61,7 @@ function How({ call }: { readonly call: Call }): JSX.Element {
   return <>{call.state === "returned" ? files(call) : STATE[call.state]}</>;
 }
 
-/** “Save first”: the way on after a call refused for unsaved text. */
+/** “Save first” once more: the way on after a call that was refused for unsaved text, since nobody saved it then. */
 export function SaveFirst({ call }: { readonly call: Call }): JSX.Element | null {
   const paths = "paths" in call.scope ? call.scope.paths : [];
   const said = `${call.reason ?? ""} ${call.reply?.text ?? ""}`;
