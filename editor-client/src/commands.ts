@@ -11,8 +11,9 @@ import type { Desk } from "./desk";
 import type { Questions } from "./questions";
 import type { Recovery } from "./recovery";
 import type { ChatView } from "./views/chatView";
+import type { DoctorPage } from "./views/doctorPage";
 import type { Node } from "./views/recoveryTree";
-import { ACTION, grantLine, standing } from "./words";
+import { ACTION, grantLine, standing, subject, verb } from "./words";
 
 export interface Parts {
   readonly connection: Connection;
@@ -21,6 +22,7 @@ export interface Parts {
   readonly questions: Questions;
   readonly recovery: Recovery;
   readonly chat: ChatView;
+  readonly doctor: DoctorPage;
   readonly output: vscode.LogOutputChannel;
   readonly secrets: vscode.SecretStorage;
   readonly failed: (error: unknown) => void;
@@ -30,7 +32,7 @@ export interface Parts {
 export const keyName = (provider: string): string => `${provider}.apiKey`;
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-  const { connection, desk, deeds, questions, recovery, chat, output } = parts;
+  const { connection, desk, deeds, questions, recovery, chat, output, doctor } = parts;
   const table: Readonly<Record<string, (...args: unknown[]) => unknown>> = {
     focusChat: () => chat.focus(),
     send: () => chat.post({ kind: "do", what: "send" }),
@@ -69,7 +71,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     endSurvivors: (node) => (isNode(node) && node.kind === "survivors" ? recovery.endSurvivors(node.uncertain) : undefined),
     restartServer: () => connection.start(),
     showLog: () => output.show(),
-    showDoctor: () => showDoctor(connection),
+    showDoctor: async () => doctor.show(await connection.command("steadyhand.doctor")),
     setApiKey: () => setApiKey(parts.secrets),
     openWalkthrough: () => vscode.commands.executeCommand("workbench.action.openWalkthrough", "steadyhand.steadyhand#start", false),
   };
@@ -112,7 +114,7 @@ async function pickEffect(desk: Desk, action: Action): Promise<Uncertain | undef
     void vscode.window.showInformationMessage(why);
     return undefined;
   }
-  const items = offered.map((uncertain) => ({ label: uncertain.title, description: standing(uncertain), uncertain }));
+  const items = offered.map((uncertain) => ({ label: `${verb(uncertain.tool)} ${subject(uncertain)}`, description: standing(uncertain), uncertain }));
   return (await vscode.window.showQuickPick(items, { title: `Steadyhand: ${ACTION[action]}`, placeHolder: "Which effect?" }))?.uncertain;
 }
 
@@ -140,22 +142,6 @@ async function showPermissions(connection: Connection): Promise<void> {
   const taken = (await vscode.window.showQuickPick(items, options)) ?? [];
   for (const { grantId } of taken) await connection.command("steadyhand.permissions.forget", { grantId });
   if (taken.length > 0) void vscode.window.showInformationMessage(`${taken.length === 1 ? "One permission is" : `${taken.length} permissions are`} taken back.`);
-}
-
-async function showDoctor(connection: Connection): Promise<void> {
-  const found = await connection.command("steadyhand.doctor");
-  const rows = (about: Readonly<Record<string, string>>): string => Object.entries(about).map(([name, value]) => `| ${name} | ${value} |`).join("\n");
-  const notes = (found.notes ?? []).map((note) => `- ${note}`).join("\n");
-  const looks = found.provider.map(({ what, fine, text }) => `| ${what} | ${fine ? "fine" : "not fine"} | ${text.replaceAll("|", "\\|")} |`).join("\n");
-  const content = [
-    "# Steadyhand: how this installation stands",
-    `| | |\n|---|---|\n| version | ${found.version} |\n| Python | ${found.python} |\n| model | ${found.model.provider}: ${found.model.name} |`,
-    `## Paths\n\n| | |\n|---|---|\n${rows(found.paths)}`,
-    `## Journal\n\n| | |\n|---|---|\n${rows(found.journal)}`,
-    ...(looks === "" ? [] : [`## Provider\n\n| | | |\n|---|---|---|\n${looks}`]),
-    ...(notes === "" ? [] : [`## Notes\n\n${notes}`]),
-  ].join("\n\n");
-  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ content, language: "markdown" }));
 }
 
 async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {

@@ -167,6 +167,7 @@ export class Connection implements vscode.Disposable {
         handleWorkDoneProgress: () => undefined, // our own status item and the chat show it
         executeCommand: async (command, args: unknown[], next) =>
           this.aroundCommand(command, async () => this.commandOf(command, args, next)),
+        provideCodeLenses: async (document, token, next) => inOneLine((await next(document, token)) ?? []),
       },
     };
   }
@@ -236,4 +237,16 @@ export class Connection implements vscode.Disposable {
     this.link = link;
     this.linked.fire(link);
   }
+}
+
+/** Lenses of one line stand side by side: only the first of them says whose they are, and none explains itself. */
+function inOneLine(lenses: readonly vscode.CodeLens[]): vscode.CodeLens[] {
+  const begun = new Set<number>();
+  return lenses.map((lens) => {
+    const { line } = lens.range.start;
+    const brief = lens.command?.title.replace(/ \(.*\)$/, "") ?? "";
+    const title = begun.has(line) ? brief.replace(/^Steadyhand: /, "") : brief;
+    begun.add(line);
+    return lens.command === undefined ? lens : new vscode.CodeLens(lens.range, { ...lens.command, title });
+  });
 }

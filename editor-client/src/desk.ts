@@ -109,7 +109,7 @@ export class Desk {
     this.happen({ kind: "opened", ...read });
     await this.memory.update(BOUND, sessionId);
     if (changed) this.voice.box(this.draft());
-    await this.tellUsage(sessionId);
+    await Promise.all([this.tellUsage(sessionId), this.tellCutOff(sessionId)]);
   }
 
   /** Read the bound session again, as far as it is shown. */
@@ -341,6 +341,19 @@ export class Desk {
       this.happen({ kind: "usage", sessionId, usage: await this.wire.request("steadyhand/usage", { sessionId }) });
     } catch {
       // A session without numbers shows none.
+    }
+  }
+
+  /** A last turn without an end: the server died in it, which its messages alone do not say. */
+  private async tellCutOff(sessionId: string): Promise<void> {
+    const bound = this.view.bound;
+    const prompt = bound?.items.findLast((item) => item.kind === "message" && item.role === "user");
+    if (bound?.session.sessionId !== sessionId || bound.session.busy || prompt?.kind !== "message" || prompt.clientMessageId === undefined) return;
+    try {
+      const { state, turnId } = await this.wire.request("steadyhand/turn/status", { sessionId, clientMessageId: prompt.clientMessageId });
+      if (state === "interrupted" && turnId !== undefined) this.happen({ kind: "cutOff", sessionId, turnId });
+    } catch {
+      // Without an answer nothing is claimed.
     }
   }
 

@@ -16,6 +16,7 @@ import { Questions } from "./questions";
 import { RESOLVING, Recovery } from "./recovery";
 import type { Happened, Link, View } from "./store";
 import { ChatView, chatViewId } from "./views/chatView";
+import { DoctorPage } from "./views/doctorPage";
 import { RecoveryTree } from "./views/recoveryTree";
 import { StatusItem } from "./views/statusItem";
 
@@ -31,6 +32,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   };
 
   const status = new StatusItem();
+  const doctor = new DoctorPage();
   const looks = new Looks((uri) => server.text(uri));
   const recovery: Recovery = new Recovery({ request: (...args) => server.request(...args), command: (...args) => server.command(...args) }, () => desk, looks);
   const tree = new RecoveryTree((attemptId) => recovery.inspectionOf(attemptId));
@@ -68,6 +70,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     output,
     status,
     treeView,
+    doctor,
     server,
     recovery.onInspected(() => tree.refresh()),
     vscode.window.registerWebviewViewProvider(chatViewId, chat, { webviewOptions: { retainContextWhenHidden: true } }),
@@ -82,7 +85,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       chat.renew();
       server.tellSettings().catch(failed);
     }),
-    ...registerCommands({ connection: server, desk, deeds, questions, recovery, chat, output, secrets: context.secrets, failed }),
+    ...registerCommands({ connection: server, desk, deeds, questions, recovery, chat, doctor, output, secrets: context.secrets, failed }),
   );
   await server.start();
 }

@@ -8,6 +8,7 @@ import * as vscode from "vscode";
 import type { OptionId, PermissionAnswer, PermissionAskParams, UserAnswer, UserAskParams } from "./protocol";
 import type { Desk } from "./desk";
 import { sessionName } from "./store";
+import { subject, untitled, verb } from "./words";
 
 const detail_chars_max = 1_500;
 
@@ -76,13 +77,15 @@ export class Questions {
 
   private async permissionMessage(asked: PermissionAskParams): Promise<void> {
     const show = "Show in chat";
-    const labels = asked.options.map((option) => option.label);
-    const detail = [asked.text ?? "", (asked.diff ?? "").trimEnd(), `Session: ${this.nameOf(asked.sessionId)}`].filter((part) => part !== "").join("\n\n");
+    const diff = (asked.diff ?? "").replace(/^(---|\+\+\+) .*\n/gm, "").trimEnd();
+    const detail = [untitled(asked.text ?? "", asked.title), diff, `Session: ${this.nameOf(asked.sessionId)}`].filter((part) => part !== "").join("\n\n");
     const options = { modal: true, detail: cut(detail) };
-    const chosen = await vscode.window.showWarningMessage(`Steadyhand asks: ${asked.title}`, options, ...labels, show);
+    const title = `Steadyhand asks: ${verb(asked.tool)} ${subject(asked)}`;
+    // Closing the message is no answer: it leads to the chat, where the question stays.
+    const items = [...asked.options.map(({ label }) => ({ title: label })), { title: show, isCloseAffordance: true }];
+    const chosen = (await vscode.window.showWarningMessage(title, options, ...items))?.title;
     if (chosen === show) return this.showSession(asked.sessionId);
     const option = asked.options.find((one) => one.label === chosen);
-    // Closing the message decides nothing: the question stays in the chat.
     if (option !== undefined && !this.answerPermission(asked.askId, option.id)) this.tooLate(asked.title);
   }
 

@@ -10,7 +10,7 @@ import type { Action, Commands, Inspection, ResolveResult, Uncertain } from "./p
 import type { Desk, Wire } from "./desk";
 import { isAnswer } from "./desk";
 import type { Looks } from "./looks";
-import { ACTION } from "./words";
+import { ACTION, subject, untitled, verb } from "./words";
 
 const DECISIONS: readonly Action[] = ["confirm", "reject", "waive", "restore", "retry"];
 export const RESOLVING = new Set<string>(["inspect", ...DECISIONS].map((action) => `steadyhand.recovery.${action}`));
@@ -55,7 +55,9 @@ export class Recovery {
       void vscode.window.showInformationMessage(`Ended: ${ended}. Still there: ${left}.`);
     } catch (error) {
       tell(error);
+      return;
     }
+    await this.act("inspect", uncertain); // what was shown as running is looked at anew
   }
 
   private async run(action: Action, send: () => Promise<ResolveResult>, offers = true): Promise<ResolveResult | undefined> {
@@ -84,12 +86,13 @@ export class Recovery {
   private offerFrom({ snapshot }: ResolveResult, inspection: Inspection): void {
     const uncertain = [...snapshot.calls, ...snapshot.settled].find((one) => one.attemptId === inspection.attemptId);
     // The message outlives many things; the action it carries names its own inspection, so a late click is refused.
-    void this.offer(inspection, snapshot.sessionId, (uncertain?.actions ?? []).filter((action) => DECISIONS.includes(action)));
+    void this.offer(inspection, uncertain, snapshot.sessionId, (uncertain?.actions ?? []).filter((action) => DECISIONS.includes(action)));
   }
 
-  private async offer(inspection: Inspection, sessionId: string, offered: readonly Action[]): Promise<void> {
+  private async offer(inspection: Inspection, uncertain: Uncertain | undefined, sessionId: string, offered: readonly Action[]): Promise<void> {
     const more = inspection.survivors.length > 0 ? [`Still running: ${inspection.survivors.map((one) => one.command).join(", ")}.`] : [];
-    const text = [inspection.text, ...more].join(" ");
+    const said = uncertain === undefined ? inspection.text : `${verb(uncertain.tool)} ${subject(uncertain)}. ${untitled(inspection.text, uncertain.title)}`;
+    const text = [said, ...more].join(" ");
     const chosen = await vscode.window.showInformationMessage(text, ...offered.map((action) => ACTION[action]));
     const action = offered.find((one) => ACTION[one] === chosen);
     if (action === undefined) return;

@@ -51,6 +51,8 @@ export type Item =
     }
   | { readonly kind: "call"; readonly id: string; readonly turnId: string; readonly call: Call }
   | { readonly kind: "note"; readonly id: string; readonly turnId: string; readonly level: "notice" | "warning"; readonly text: string }
+  /** The server ended in the middle of this turn. `again`: its prompt, where nothing of it was begun. */
+  | { readonly kind: "cutOff"; readonly id: string; readonly turnId: string; readonly again?: { readonly text: string; readonly attachments: readonly Attachment[] } }
   | {
       readonly kind: "ended";
       readonly id: string;
@@ -108,6 +110,7 @@ export type Happened =
   | { readonly kind: "session"; readonly session: Session }
   | { readonly kind: "queue"; readonly sessionId: string; readonly queue: readonly Queued[] }
   | { readonly kind: "snapshot"; readonly snapshot: Snapshot }
+  | { readonly kind: "cutOff"; readonly sessionId: string; readonly turnId: string }
   | { readonly kind: "usage"; readonly sessionId: string; readonly usage: Usage }
   | { readonly kind: "uncertain"; readonly uncertain: readonly Uncertain[]; readonly settled: readonly Uncertain[] }
   | { readonly kind: "outbox"; readonly outbox: readonly Outgoing[] }
@@ -148,6 +151,8 @@ export function reduce(view: View, happened: Happened): View {
       return withBound(view, happened.sessionId, (found) => ({ ...found, queue: happened.queue }));
     case "snapshot":
       return withBound(view, happened.snapshot.sessionId, (found) => afterSnapshot(found, happened.snapshot));
+    case "cutOff":
+      return withBound(view, happened.sessionId, (found) => afterCutOff(found, happened.turnId));
     case "usage":
       return withBound(view, happened.sessionId, (found) => ({ ...found, usage: happened.usage }));
     case "uncertain":
@@ -216,6 +221,16 @@ function afterSession(found: Bound, session: Session): Bound {
   if (session.busy) return after;
   const { turnId: _, ...idle } = after;
   return idle;
+}
+
+/** Said once, after the last item of that turn, while nothing newer came. */
+function afterCutOff(found: Bound, turnId: string): Bound {
+  const id = `${turnId}-cut-off`;
+  if (found.turnId !== undefined || found.items.at(-1)?.turnId !== turnId || found.items.some((item) => item.id === id)) return found;
+  const mine = found.items.filter((item) => item.turnId === turnId);
+  const [prompt] = mine;
+  const untouched = mine.length === 1 && prompt?.kind === "message" && prompt.role === "user";
+  return { ...found, items: [...found.items, { kind: "cutOff", id, turnId, ...(untouched ? { again: { text: prompt.text, attachments: prompt.attachments ?? [] } } : {}) }] };
 }
 
 /** A call learns from the snapshot how its effect was settled: a settlement outside a turn tells no event. */

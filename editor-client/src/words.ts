@@ -42,12 +42,19 @@ export const CHECK: Readonly<Record<Check, string>> = {
   unknown: "it cannot be told how the file is now",
 };
 
+const CHECK_BRIEFLY: Readonly<Record<Check, string>> = {
+  satisfied: "as intended",
+  unchanged: "as before",
+  conflict: "neither as before nor as intended",
+  unknown: "cannot be told",
+};
+
 export const SETTLED: Readonly<Record<Settled, string>> = {
-  checked_present: "checked: it is there now",
-  checked_absent: "checked: it is not there now",
+  checked_present: "checked: it is there",
+  checked_absent: "checked: not there",
   user_confirmed: "confirmed by you",
   model_confirmed: "confirmed by the model",
-  waived: "unknown, going on without knowing",
+  waived: "went on without knowing",
   restored: "restored",
   superseded: "tried again",
 };
@@ -109,8 +116,27 @@ export function standing(uncertain: Uncertain): string {
   if (uncertain.state === "settled") {
     return uncertain.settled === undefined ? "settled" : SETTLED[uncertain.settled];
   }
-  const check = uncertain.check === undefined ? "not inspected yet" : `checked: ${CHECK[uncertain.check]}`;
-  return uncertain.state === "rejected" ? `rejected, not to be repeated; still uncertain; ${check}` : `uncertain; ${check}`;
+  const { check, inspection } = uncertain;
+  const looked = check !== undefined ? CHECK[check] : inspection === undefined ? "not inspected yet" : "a look cannot tell what a command did";
+  return uncertain.state === "rejected" ? `rejected, not to be repeated; still uncertain: ${looked}` : `uncertain: ${looked}`;
+}
+
+/** The same in two or three words, for the end of a line that says which effect it is. */
+export function briefly(uncertain: Uncertain): string {
+  if (uncertain.state === "settled") return uncertain.settled === undefined ? "settled" : SETTLED[uncertain.settled];
+  const looked = uncertain.check === undefined ? "" : CHECK_BRIEFLY[uncertain.check];
+  return uncertain.state === "rejected" ? "rejected, still uncertain" : looked;
+}
+
+/** A notice for people: the digests in it are for the model. */
+export function withoutDigests(text: string): string {
+  return text.replaceAll(/,? SHA-256 [0-9a-f]{64}/g, "");
+}
+
+/** A text of the server that begins with the title of what it speaks of, without it. */
+export function untitled(text: string, title: string): string {
+  const rest = [`${title}: `, `${title}. `].find((begin) => text.startsWith(begin));
+  return rest === undefined ? text : text.slice(rest.length);
 }
 
 /** `1 effect is`, `3 effects are`. */

@@ -226,3 +226,17 @@ test("only the server's own words are answers; the library's are a lost connecti
   assert.equal(isAnswer(new Refusal(-32097, "pending response rejected")), false);
   assert.equal(isAnswer(new Error("closed")), false);
 });
+
+test("a last turn without an end is asked about, and its being cut off is shown (D2)", async () => {
+  const turnId = "7".repeat(32);
+  const messages = [{ messageId: "1".repeat(32), turnId, role: "user", at, text: "do it", clientMessageId: "c-1" }];
+  const states: Record<string, string> = { a: "interrupted", b: "ended" };
+  const { desk } = setUp({
+    "steadyhand/session/open": ({ sessionId }) => ({ ...opened(String(sessionId)), messages }),
+    "steadyhand/turn/status": ({ sessionId }) => ({ known: true, turnId, state: states[String(sessionId)] }),
+  });
+  for (const [sessionId, said] of [["a", 1], ["b", 0]] as const) {
+    await desk.bind(sessionId);
+    assert.equal(desk.view.bound?.items.filter((item) => item.kind === "cutOff").length, said);
+  }
+});

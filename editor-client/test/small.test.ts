@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { findPython, newEnough } from "../src/python";
 import { afterCrash, crash_window_ms, crashes_max } from "../src/restart";
 import { machineSettings } from "../src/settings";
-import { callReason, grantLine, standing, subject, verb } from "../src/words";
+import { callReason, grantLine, standing, subject, untitled, verb, withoutDigests } from "../src/words";
 
 const machine = (installed: Record<string, string>) => (command: string) => Promise.resolve(installed[command]);
 
@@ -76,4 +76,11 @@ test("a remembered permission says what it lets pass and how far it reaches (G2)
   assert.deepEqual(grantLine({ grantId, lasts: "workspace", tool: "write_file", workspace: "/w" }), { label: "Write any file of the workspace", description: "in /w" });
   assert.deepEqual(grantLine({ grantId, lasts: "user", tool: "run_command", command: "npm test", cwd: "." }), { label: "npm test", description: "in all workspaces" });
   assert.deepEqual(grantLine({ grantId, lasts: "session", tool: "run_command", command: "make", cwd: "/w/sub" }), { label: "make", description: "from /w/sub, in one session" });
+});
+
+test("a text of the server is shown without the title that stands above it, and without digests", () => {
+  assert.equal(untitled("write_file: a. Creates a.", "write_file: a"), "Creates a.");
+  assert.equal(untitled("edit_file: a: Checked.", "edit_file: a"), "Checked.");
+  assert.equal(untitled("Something else.", "write_file: a"), "Something else.");
+  assert.equal(withoutDigests(`a was created: 2 bytes on disk, SHA-256 ${"0".repeat(64)}.`), "a was created: 2 bytes on disk.");
 });

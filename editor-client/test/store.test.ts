@@ -185,3 +185,14 @@ test("a session without a title has a name all the same", () => {
   assert.equal(sessionName(session()), "New session");
   assert.equal(sessionName(session({ title: "Mine" })), "Mine");
 });
+
+test("a turn that the server died in is said so once; where nothing of it began, it can be asked again (D2)", () => {
+  const prompt: Message = { messageId: id("1"), turnId: T, role: "user", at, text: "do it", clientMessageId: "c-1" };
+  const cutOff: Happened = { kind: "cutOff", sessionId: S, turnId: T };
+  const view = fold({ kind: "opened", opened: opened({ messages: [prompt] }), events: [] }, cutOff, cutOff);
+  assert.deepEqual(view.bound?.items.filter((item) => item.kind === "cutOff").map((item) => item.again), [{ text: "do it", attachments: [] }]);
+  const begun: Message = { messageId: id("2"), turnId: T, role: "assistant", at, text: "", calls: [call({ state: "unknown" })] };
+  const after = fold({ kind: "opened", opened: opened({ messages: [prompt, begun] }), events: [] }, cutOff);
+  assert.deepEqual(after.bound?.items.filter((item) => item.kind === "cutOff").map((item) => item.again), [undefined]);
+  assert.equal(reduce(after, { kind: "cutOff", sessionId: S, turnId: id("8") }), after, "another turn than the last one");
+});

@@ -41,5 +41,6 @@ export type FromChat =
   | { readonly kind: "attachSelection" }
   | { readonly kind: "attachProblems" }
   | { readonly kind: "saveAndGoOn"; readonly path: string; readonly turnId: string }
+  | { readonly kind: "manageTrust" }
   | { readonly kind: "startServer" }
   | { readonly kind: "showLog" };

@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 import type { Inspection, Uncertain } from "../protocol";
 import type { View } from "../store";
 import { sessionName } from "../store";
-import { CHECK, standing, subject, verb } from "../words";
+import { briefly, CHECK, standing, subject, untitled, verb } from "../words";
 
 export type Node =
   | { readonly kind: "effect"; readonly uncertain: Uncertain; readonly session: string }
@@ -67,7 +67,7 @@ function effectItem(uncertain: Uncertain, session: string): vscode.TreeItem {
   const item = new vscode.TreeItem(`${verb(uncertain.tool)} ${subject(uncertain)}`, vscode.TreeItemCollapsibleState.Expanded);
   const settled = uncertain.state === "settled";
   item.id = `${uncertain.sessionId}/${uncertain.attemptId}`;
-  item.description = session;
+  item.description = briefly(uncertain);
   item.iconPath = settled
     ? new vscode.ThemeIcon("pass", new vscode.ThemeColor("testing.iconPassed"))
     : new vscode.ThemeIcon("warning", new vscode.ThemeColor("list.warningForeground"));
@@ -81,10 +81,10 @@ function found(inspection: Inspection, uncertain: Uncertain): Node[] {
   const at = new Date(inspection.at).toLocaleTimeString();
   const more = inspection.changedMore > 0 ? [line(`and ${inspection.changedMore} more changed files`, "ellipsis")] : [];
   return [
-    line(inspection.text, "search", `Inspected at ${at}. It speaks of that moment, not of what happened.`),
+    line(`Inspected at ${at}`, "search", untitled(inspection.text, uncertain.title)),
     ...(inspection.paths.length > 1 ? inspection.paths : []).map((one) => line(`${one.path}: ${CHECK[one.check]}${one.reason === undefined ? "" : ` (${one.reason})`}`, "file")),
-    ...inspection.survivors.map((one): Node => ({ kind: "survivors", uncertain, text: `still running: ${one.command} (${one.pid})` })),
-    ...inspection.changed.map((path) => ({ ...line(`changed since: ${path}`, "diff-modified"), ...openable(path) })),
+    ...inspection.survivors.map((one): Node => ({ kind: "survivors", uncertain, text: `Still running: ${one.command} (${one.pid})` })),
+    ...inspection.changed.map((path) => ({ ...line(`Changed since: ${path}`, "diff-modified"), ...openable(path) })),
     ...more,
   ];
 }

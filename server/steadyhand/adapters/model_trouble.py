@@ -195,7 +195,8 @@ class Troubles:
         return self._made(WINDOW, None, "", None)
 
     def key_missing(self) -> ModelTrouble:
-        text = f"There is no key for {self._profile.named}: put it into {self._key}, and start the editor again."
+        where = f"put it into {self._key}. A variable is read when the editor starts."
+        text = f"There is no key for {self._profile.named}: {where}"
         return ModelTrouble(text, kind="keyMissing")
 
     def key_unusable(self) -> ModelTrouble:

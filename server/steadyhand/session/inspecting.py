@@ -133,7 +133,8 @@ def sentence(attempt: Attempt, record: Inspection) -> str:
         return f"{attempt.title}: its paths disagree ({state}); this speaks of now, not of what happened."
     if record.findings:
         reasons = "; ".join(one.reason for one in record.findings if one.reason)
-        return f"{attempt.title}: {check_sentence(record.check, aim_of(attempt))}{f' ({reasons}.)' if reasons else ''}"
+        found = f" Found: {reasons}." if reasons else ""
+        return f"{attempt.title}: {check_sentence(record.check, aim_of(attempt))}{found}"
     return f"{attempt.title}: {_of_command(record)} Its outcome stays unknown; this speaks of now."
 
 

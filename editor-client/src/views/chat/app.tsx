@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { JSX } from "preact";
 import type { Uncertain } from "../../protocol";
 import type { Bound, Item, View } from "../../store";
+import { sessionName } from "../../store";
 import { CHANGE, REASON } from "../../words";
 import { CallItem, FileRow, SaveFirst } from "./call";
 import type { Incoming } from "./composer";
@@ -15,7 +16,7 @@ import { tell } from "./host";
 import { Icon } from "./icons";
 import { MessageItem, UserText } from "./message";
 import { QuestionCard } from "./question";
-import { DoubtStrip, LinkStrip, PlanStrip, QueueStrip, SessionStrip } from "./strips";
+import { DoubtStrip, LinkStrip, PlanStrip, QueueStrip, SessionStrip, TrustStrip } from "./strips";
 
 const items_drawn = 80;
 const items_more = 160;
@@ -52,6 +53,7 @@ export function App({ view, trusted, provider, incoming, doing, attachmentTaken 
     <div class="app">
       <Head view={view} open={sessionsOpen} setOpen={setSessionsOpen} />
       <LinkStrip view={view} />
+      {!trusted && <TrustStrip />}
       {bound !== undefined && <SessionStrip bound={bound} />}
       <Conversation key={bound?.session.sessionId ?? ""} view={view} practice={provider === "practice"} />
       <footer>
@@ -118,9 +120,9 @@ function Conversation({ view, practice }: { readonly view: View; readonly practi
         <UserText key={prompt.clientMessageId} text={prompt.text} attachments={prompt.attachments} state={prompt.doubtful ? "Was it delivered? Asking the server…" : "Sending…"} />
       ))}
       {questions.map((question) => (
-        <QuestionCard key={question.askId} question={question} call={callState(items, question)} uncertain={bound?.snapshot.calls ?? []} />
+        <QuestionCard key={question.askId} question={question} call={callState(items, question)} uncertain={bound?.snapshot.calls ?? []} sessionOf={(sessionId) => nameOf(view, sessionId)} />
       ))}
-      {bound?.session.busy === true && questions.every((question) => question.gone !== undefined) && view.link.state === "ready" && (
+      {bound?.session.busy === true && questions.every((question) => question.gone !== undefined) && view.link.state === "ready" && !running(items) && (
         <div class="working" role="status">
           <span class="spinner" /> <span class="sr-only">At work</span>
         </div>
@@ -147,9 +149,28 @@ function OneItem({ item, uncertain }: { readonly item: Item; readonly uncertain:
           <span>{item.text}</span>
         </div>
       );
+    case "cutOff":
+      return <CutOff item={item} />;
     case "ended":
       return <EndCard item={item} />;
   }
+}
+
+function CutOff({ item }: { readonly item: Extract<Item, { kind: "cutOff" }> }): JSX.Element {
+  const { again } = item;
+  return (
+    <div class="note warning" role="note">
+      <Icon name="warning" />
+      <span>
+        {again === undefined ? "The server ended in the middle of this turn." : "The server ended before it began with this. Nothing was run. "}
+        {again !== undefined && (
+          <button type="button" class="link" onClick={() => tell({ kind: "send", text: again.text, attachments: again.attachments })}>
+            Ask again
+          </button>
+        )}
+      </span>
+    </div>
+  );
 }
 
 function EndCard({ item }: { readonly item: Extract<Item, { kind: "ended" }> }): JSX.Element | null {
@@ -197,6 +218,17 @@ function Welcome({ view, practice }: { readonly view: View; readonly practice: b
       )}
     </main>
   );
+}
+
+/** A call that runs turns a wheel of its own. */
+function running(items: readonly Item[]): boolean {
+  const last = items.at(-1);
+  return last?.kind === "call" && last.call.state === "running";
+}
+
+function nameOf(view: View, sessionId: string): string {
+  const session = view.sessions.find((one) => one.sessionId === sessionId);
+  return session === undefined ? "another session" : `“${sessionName(session)}”`;
 }
 
 function byAttempt(bound: Bound | undefined): ReadonlyMap<string, Uncertain> {

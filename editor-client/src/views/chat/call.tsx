@@ -6,7 +6,7 @@
 import { memo } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
 import type { JSX } from "preact";
-import type { Call, CallState, Uncertain } from "../../protocol";
+import type { Call, CallState, Settled, Uncertain } from "../../protocol";
 import { ACTION, ACTION_HINT, CHANGE, SETTLED, STATE, callReason, standing, subject, verb } from "../../words";
 import { tell } from "./host";
 import type { IconName } from "./icons";
@@ -26,16 +26,26 @@ const MARK: Readonly<Record<CallState, IconName | "spinner">> = {
   unknown: "warning",
 };
 
+const SETTLED_MARK: Readonly<Record<Settled, IconName>> = {
+  checked_present: "check",
+  checked_absent: "refused",
+  user_confirmed: "check",
+  model_confirmed: "check",
+  waived: "question",
+  restored: "undo",
+  superseded: "move",
+};
+
 export const CallItem = memo(function CallItem({ call, uncertain }: { readonly call: Call; readonly uncertain: Uncertain | undefined }): JSX.Element {
   const mark = MARK[call.state];
   const doubt = call.state === "unknown" && call.settled === undefined;
   return (
-    <div class={`call ${call.settled === undefined ? call.state : "settled"}`}>
+    <div class={`call ${call.settled === undefined ? call.state : `settled ${call.settled}`}`}>
     <details>
       <summary>
-        <span class="call-mark">{mark === "spinner" ? <span class="spinner" /> : <Icon name={call.settled === undefined ? mark : "check"} />}</span>
+        <span class="call-mark">{mark === "spinner" ? <span class="spinner" /> : <Icon name={call.settled === undefined ? mark : SETTLED_MARK[call.settled]} />}</span>
         <span class="call-title">
-          <span class="call-tool">{verb(call.tool)}</span> {subject(call)}
+          <Title call={call} />
         </span>
         <span class="call-state">
           <How call={call} />
@@ -54,6 +64,16 @@ export const CallItem = memo(function CallItem({ call, uncertain }: { readonly c
     </div>
   );
 });
+
+/** A command by its line; everything else by what it touches. */
+function Title({ call }: { readonly call: Call }): JSX.Element {
+  const line = call.tool === "run_command" ? entries(call.arguments).find(([name]) => name === "command")?.[1] : undefined;
+  return (
+    <>
+      <span class="call-tool">{line === undefined ? verb(call.tool) : "Run"}</span> {line ?? subject(call)}
+    </>
+  );
+}
 
 function How({ call }: { readonly call: Call }): JSX.Element {
   if (call.settled !== undefined) return <>{SETTLED[call.settled]}</>;
@@ -84,19 +104,21 @@ export function Doubt({ uncertain }: { readonly uncertain: Uncertain }): JSX.Ele
   return (
     <div class="call-aside doubt">
       <span>{sentence(standing(uncertain))}.</span>
-      <span class="buttons">
-        {uncertain.actions.map((action) => (
-          <button
-            type="button"
-            key={action}
-            class={uncertain.actions.length === 1 ? "button" : "button secondary"}
-            title={ACTION_HINT[action]}
-            onClick={() => tell({ kind: "recover", action, attemptId: uncertain.attemptId })}
-          >
-            {ACTION[action]}
-          </button>
-        ))}
-      </span>
+      {uncertain.actions.length > 0 && (
+        <span class="buttons">
+          {uncertain.actions.map((action) => (
+            <button
+              type="button"
+              key={action}
+              class={uncertain.actions.length === 1 ? "button" : "button secondary"}
+              title={ACTION_HINT[action]}
+              onClick={() => tell({ kind: "recover", action, attemptId: uncertain.attemptId })}
+            >
+              {ACTION[action]}
+            </button>
+          ))}
+        </span>
+      )}
     </div>
   );
 }

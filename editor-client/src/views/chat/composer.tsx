@@ -243,12 +243,12 @@ function Meter({ usage }: { readonly usage: Usage }): JSX.Element | null {
 }
 
 function short(count: number): string {
-  return count < 1_000 ? `${count} tok` : `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k tok`;
+  return count < 1_000 ? `${count} tokens` : `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k tokens`;
 }
 
 function modelName(bound: Bound | undefined, otherwise: string): string {
   const { provider, name } = bound?.session.model ?? { provider: otherwise, name: otherwise };
-  return provider === "practice" ? "practice model" : name;
+  return provider === "practice" ? "practice" : name;
 }
 
 function placeholder(link: Link, bound: Bound | undefined, busy: boolean): string {

@@ -10,12 +10,17 @@ import { Icon } from "./icons";
 export function Head({ view, open, setOpen }: { readonly view: View; readonly open: boolean; readonly setOpen: (open: boolean) => void }): JSX.Element {
   const session = view.bound?.session;
   const list = useRef<HTMLDivElement>(null);
+  const title = useRef<HTMLButtonElement>(null);
+  const shut = (): void => {
+    if (list.current?.contains(document.activeElement) === true) title.current?.focus();
+    setOpen(false);
+  };
   useEffect(() => {
     if (open) list.current?.querySelector<HTMLElement>("[data-session]")?.focus();
   }, [open]);
   return (
-    <header class="head" onKeyDown={(event) => event.key === "Escape" && setOpen(false)}>
-      <button type="button" class="quiet title" aria-expanded={open} aria-haspopup="true" onClick={() => setOpen(!open)} title="All sessions">
+    <header class="head" onKeyDown={(event) => event.key === "Escape" && shut()}>
+      <button type="button" ref={title} class="quiet title" aria-expanded={open} aria-haspopup="true" onClick={() => setOpen(!open)} title="All sessions">
         <span class="title-text">{session === undefined ? "New session" : sessionName(session)}</span>
         <Icon name="down" />
       </button>

@@ -8,6 +8,7 @@ import { Chips } from "./chips";
 import { tell } from "./host";
 import { Icon } from "./icons";
 import { safeHtml } from "./markdown";
+import { withoutDigests } from "../../words";
 
 type Said = Extract<Item, { kind: "message" }>;
 
@@ -17,7 +18,7 @@ export const MessageItem = memo(function MessageItem({ said }: { readonly said: 
     return (
       <div class="note notice" role="note">
         <Icon name="look" />
-        <span>{said.text}</span>
+        <span>{withoutDigests(said.text)}</span>
       </div>
     );
   }

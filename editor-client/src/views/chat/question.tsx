@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { CallState, OptionId, PermissionAskParams, Uncertain, UserAskParams } from "../../protocol";
 import type { Question } from "../../store";
-import { STATE, subject, verb } from "../../words";
+import { STATE, subject, untitled, verb } from "../../words";
 import { Arguments, Doubt } from "./call";
 import { Diff } from "./diff";
 import { tell } from "./host";
@@ -22,8 +22,16 @@ function looks(option: OptionId, at: number): string {
   return FAR.has(option) ? "link" : "button secondary";
 }
 
-/** `call`: how the call stands that is asked about, once that is known. */
-export function QuestionCard({ question, call, uncertain }: { readonly question: Question; readonly call: CallState | undefined; readonly uncertain: readonly Uncertain[] }): JSX.Element {
+interface Props {
+  readonly question: Question;
+  /** how the call stands that is asked about, once that is known */
+  readonly call: CallState | undefined;
+  readonly uncertain: readonly Uncertain[];
+  /** how a session is called */
+  readonly sessionOf: (sessionId: string) => string;
+}
+
+export function QuestionCard({ question, call, uncertain, sessionOf }: Props): JSX.Element {
   if (question.gone !== undefined) {
     const title = question.about.kind === "permission" ? question.about.asked.title : question.about.asked.question;
     return (
@@ -36,16 +44,19 @@ export function QuestionCard({ question, call, uncertain }: { readonly question:
       </div>
     );
   }
-  return question.about.kind === "permission" ? <Permission asked={question.about.asked} uncertain={uncertain} /> : <Asked asked={question.about.asked} />;
+  return question.about.kind === "permission" ? <Permission asked={question.about.asked} uncertain={uncertain} sessionOf={sessionOf} /> : <Asked asked={question.about.asked} />;
 }
 
-function Permission({ asked, uncertain }: { readonly asked: PermissionAskParams; readonly uncertain: readonly Uncertain[] }): JSX.Element {
+function Permission({ asked, uncertain, sessionOf }: { readonly asked: PermissionAskParams; readonly uncertain: readonly Uncertain[]; readonly sessionOf: (sessionId: string) => string }): JSX.Element {
   const [note, setNote] = useState("");
   const [noting, setNoting] = useState(false);
   const card = useRef<HTMLElement>(null);
   useEffect(() => card.current?.scrollIntoView({ block: "nearest" }), []);
   const held = asked.uncertain !== undefined && asked.uncertain.length > 0;
-  const answer = (option: OptionId): void => tell({ kind: "answer", askId: asked.askId, option, note });
+  const answer = (option: OptionId): void => {
+    if (card.current?.contains(document.activeElement) === true) focusBox(); // the focus would be lost with the card
+    tell({ kind: "answer", askId: asked.askId, option, note });
+  };
   const onKey = (event: KeyboardEvent): void => {
     const option = asked.options[Number(event.key) - 1];
     if (option === undefined || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -61,7 +72,11 @@ function Permission({ asked, uncertain }: { readonly asked: PermissionAskParams;
           {verb(asked.tool)} <b>{subject(asked)}</b>
         </span>
       </h2>
-      {asked.text !== undefined && <p class="question-text">{asked.text}</p>}
+      {held ? (
+        <p class="question-text">It may touch the same files as an earlier effect that is still uncertain. Settle that one, or refuse this call.</p>
+      ) : (
+        asked.text !== undefined && <p class="question-text">{untitled(asked.text, asked.title)}</p>
+      )}
       {asked.diff !== undefined && asked.diff !== "" ? <Diff text={asked.diff} /> : asked.tool === "run_command" && <Arguments text={asked.arguments} />}
       {(asked.uncertain ?? []).map((one) => {
         const now = uncertain.find((known) => known.attemptId === one.attemptId) ?? one;
@@ -69,6 +84,7 @@ function Permission({ asked, uncertain }: { readonly asked: PermissionAskParams;
           <div class="waits-for" key={one.attemptId}>
             <div class="waits-title">
               <Icon name="warning" /> {verb(now.tool)} {subject(now)}
+              {now.sessionId !== asked.sessionId && <span class="faint"> in {sessionOf(now.sessionId)}</span>}
             </div>
             <Doubt uncertain={{ ...now, actions: [] }} />
           </div>
@@ -94,6 +110,10 @@ function Permission({ asked, uncertain }: { readonly asked: PermissionAskParams;
       </div>
     </section>
   );
+}
+
+function focusBox(): void {
+  document.querySelector<HTMLElement>(".composer > .box textarea")?.focus();
 }
 
 function Asked({ asked }: { readonly asked: UserAskParams }): JSX.Element {

@@ -30,6 +30,18 @@ export function LinkStrip({ view }: { readonly view: View }): JSX.Element | null
   );
 }
 
+export function TrustStrip(): JSX.Element {
+  return (
+    <div class="strip untrusted" role="status">
+      <Icon name="shield" />
+      <span class="strip-text">This folder is not trusted: the agent only reads here.</span>
+      <button type="button" class="link" onClick={() => tell({ kind: "manageTrust" })}>
+        Trust…
+      </button>
+    </div>
+  );
+}
+
 export function DoubtStrip({ view }: { readonly view: View }): JSX.Element | null {
   const count = view.uncertain.length;
   if (count === 0) return null;
@@ -85,7 +97,7 @@ export function QueueStrip({ queue }: { readonly queue: readonly Queued[] }): JS
   return (
     <div class="queue" role="group" aria-label="Queue">
       <div class="queue-head">
-        <span>{paused ? "Queue, paused since the restart" : "Next in the queue"}</span>
+        <span>{paused ? "Paused since the restart" : "Next in the queue"}</span>
         {paused && (
           <button type="button" class="button" onClick={() => tell({ kind: "queueResume" })}>
             Resume
