@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.made
 
 FAST := $(wildcard $(addprefix tests/,house core journal session scenarios))
-SLOW := $(wildcard $(addprefix tests/,crash e2e models prove))
+SLOW := $(wildcard $(addprefix tests/,crash e2e models prove editors))
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Compiled modules are kept, outside the sources: a server starts in half the time, and tests start hundreds.
@@ -24,7 +24,7 @@ help:            ## this list
 demo: $(STAMP)   ## the server in action, without an editor, a network or a key
 	@$(BIN)/python -m tests.demo
 
-test: lint types quick  ## everything: lint, types, the fast tests, then crashes, whole server, models, proof
+test: lint types quick  ## everything: lint, types, the fast tests, then crashes, whole server, models, proof, editors
 	$(if $(SLOW),$(BIN)/python -m pytest $(SLOW))
 
 quick: $(STAMP)  ## the fast tests alone
@@ -62,7 +62,8 @@ lock: $(STAMP)   ## both lock files anew
 		--output-file requirements-dev.lock
 	$(BIN)/uv pip compile --group realmodel $(LOCK) --no-deps --output-file requirements-realmodel.lock
 
-# The editor client. Node 20 or newer; what npm installs stands in editor-client/node_modules.
+# The editor client. Node 20 or newer; what npm installs stands in editor-client/node_modules. The tests build the
+# extension from the tree by themselves, and keep the editors that they install outside it (tests/editors/place.py).
 CLIENT  := editor-client
 MODULES := $(CLIENT)/node_modules/.made
 NPM     := npm --prefix $(CLIENT) --silent
