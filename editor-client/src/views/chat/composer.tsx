@@ -89,7 +89,8 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
   }
   const keep = (soon: boolean): void => {
     clearTimeout(keeping.current);
-    const now = (): void => tell({ kind: "draft", sessionId, draft: latest.current });
+    const draft = latest.current; // of this session: another one may be bound when the moment is over
+    const now = (): void => tell({ kind: "draft", sessionId, draft });
     if (soon) keeping.current = setTimeout(now, draft_ms);
     else now();
   };
@@ -120,7 +121,7 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
   const send = (): void => {
     if (!can) return;
     clearTimeout(keeping.current);
-    tell({ kind: "send", text, attachments });
+    tell({ kind: "send", ...latest.current });
     hold(EMPTY_DRAFT);
     setCaret(0);
   };
