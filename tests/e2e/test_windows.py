@@ -78,14 +78,21 @@ def test_a_window_that_reloads(desk: Desk) -> None:
 
 
 def test_both_windows_list_everything(desk: Desk) -> None:
-    """Row S3: all sessions of the state directory, newest first, whoever has them open."""
+    """Rows S3, J11: all sessions of the state directory, newest first, whoever has them open; one that another process
+    has says so and who it is."""
     first, second = desk.server(), desk.server()
     ids = [window.ours("session/create", title=name)["sessionId"] for window, name in ((first, "a"), (second, "b"))]
     for window in (first, second):
         listed = window.ours("session/list")["sessions"]
         assert {view["sessionId"] for view in listed} == set(ids)
         assert [("epoch" in view) for view in listed].count(True) == 1
+        (elsewhere,) = [view for view in listed if "epoch" not in view]
+        other = second if window is first else first
+        assert elsewhere["readOnly"]["reason"] == "owned"
+        assert elsewhere["readOnly"]["owner"]["pid"] == other.process.pid
         assert [view["updated"] for view in listed] == sorted((view["updated"] for view in listed), reverse=True)
+    assert second.shut_down() == 0
+    assert all("readOnly" not in view for view in first.ours("session/list")["sessions"])
 
 
 # --- several sessions in one window -------------------------------------------------------------------------------

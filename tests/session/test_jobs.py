@@ -323,6 +323,50 @@ async def test_ended_jobs_are_forgotten_in_order(tmp_path: Path, monkeypatch: py
         await stage.say(owner)
         assert first not in owner.jobs
         assert "no longer at hand" in await asked(stage, owner, "command_output", first)
+        assert await typed(stage, owner, "/output") == "No output is kept beside this session."
+
+
+async def test_looking_at_one_that_runs_is_no_loop(tmp_path: Path) -> None:
+    """G7: the same look again and again, while it runs, ends no turn; once it has ended the guard counts."""
+    async with staged(tmp_path, processes=hanging()) as stage:
+        owner, job_id = await begun(stage)
+        stage.model.answers = [*(asks(call("command_output", jobId=job_id)) for _ in range(20)), says("it runs")]
+        assert (await stage.say(owner)).reason == "done"
+        assert await typed(stage, owner, f"/jobs stop {job_id}")
+        stage.model.answers = [asks(call("command_output", jobId=job_id)) for _ in range(20)]
+        assert (await stage.say(owner)).reason == "bound"
+
+
+@pytest.mark.parametrize("spoilt", ["", "missing", "damaged"])
+async def test_what_was_kept_of_one_is_shown_again(tmp_path: Path, spoilt: str) -> None:
+    """J12: in a later life, to the model by its look and to the person by `/output`; what is missing or damaged is
+    told to both, and nothing is invented."""
+    processes = FakeProcesses({"short": Script(output=[b"up\n"])})
+    async with staged(tmp_path, processes=processes) as stage:
+        owner, job_id = await begun(stage, "short")
+        await until(lambda: owner.jobs[job_id].over.is_set())
+        call_id = owner.ledger.jobs[job_id].call_id
+    (file,) = (Path(owner.path) / "outputs").iterdir()
+    if spoilt == "missing":
+        file.unlink()
+    elif spoilt:
+        file.write_bytes(b"down\n")
+    async with staged(tmp_path, life=2) as stage:
+        owner = await stage.opened(owner.session_id)
+        seen = await asked(stage, owner, "command_output", job_id)
+        listed = await typed(stage, owner, "/output")
+        shown = await typed(stage, owner, f"/output {call_id}")
+        assert listed == f"{call_id[:8]} run_command: short"
+        if spoilt:
+            assert "is missing or damaged now" in seen
+            assert "down" not in seen + shown
+            assert "is missing or damaged now" in shown
+        else:
+            assert seen.startswith("up\n")
+            assert "as it was kept" in seen
+            assert shown == f"up\n[3 bytes, whole in {file}]"
+        assert "No kept output" in await typed(stage, owner, "/output ffffffff")
+        assert "at least 4" in await typed(stage, owner, "/output f")
 
 
 # --- after a crash --------------------------------------------------------------------------------------------------

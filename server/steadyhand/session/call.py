@@ -59,6 +59,7 @@ from steadyhand.session.jobs import CallJobs
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.session.person import TurnPerson
 from steadyhand.session.saving import saving_first
+from steadyhand.tools.command_output import CommandOutput
 from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
 
 T = TypeVar("T")
@@ -198,7 +199,15 @@ async def refuse_unadmitted(owner: Owner, call: Call, reason: str, text: str) ->
     owner.tell_call(call.call_id)
 
 
+def _looks_at_running(owner: Owner, call: Call, arguments: Arguments) -> bool:
+    """Looking again at a background command while it runs is no loop; the requests of a turn bound it."""
+    running = owner.jobs.get(str(arguments.value.get("jobId")))
+    return call.tool == CommandOutput.name and running is not None and not running.over.is_set()
+
+
 async def _guard_loop(owner: Owner, turn: RunningTurn, call: Call, arguments: Arguments) -> None:
+    if _looks_at_running(owner, call, arguments):
+        return
     same = (call.tool, arguments.digest)
     turn.repeats[same] = turn.repeats.get(same, 0) + 1
     if turn.repeats[same] >= same_call_max:

@@ -17,9 +17,10 @@ import attrs
 from steadyhand.core.record import Job, JobEnd
 from steadyhand.ports import Processes, Survivor
 from steadyhand.session.job import LeftJob, RunningJob
+from steadyhand.session.kept_output import LOST, kept
 from steadyhand.session.owner import Owner
 from steadyhand.tools.job_output import JobOutput
-from steadyhand.tools.tool import JobLook, StartedJob
+from steadyhand.tools.tool import JobLook, Shown, StartedJob
 
 jobs_at_once_max = 16
 ended_kept_max = 32
@@ -178,8 +179,16 @@ async def look_at_earlier(owner: Owner, job_id: str) -> JobLook | None:
     if job is None:
         return None
     if job.event == "ended":
-        return JobLook(job.title, "ended", exit_code=job.exit_code, reason=job.reason)
+        news = None if job.output is None else await _as_kept(owner, job.output)
+        return JobLook(job.title, "ended", news, exit_code=job.exit_code, reason=job.reason)
     return _earlier(job, await owner.world.in_thread(owner.world.processes.survivors, job.attempt_id))
+
+
+async def _as_kept(owner: Owner, digest: str) -> Shown:
+    shown = await kept(owner, digest)
+    if shown is None:
+        return Shown("", 0, False, note=LOST)
+    return attrs.evolve(shown, note=f"this is what it wrote, {shown.bytes} bytes, as it was kept")
 
 
 async def _stop_earlier(owner: Owner, job_id: str) -> JobLook | None:

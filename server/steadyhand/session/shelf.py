@@ -13,7 +13,7 @@ from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import Record, Stamped
 from steadyhand.core.views import ReadOnly, SessionView
 from steadyhand.journal.log import Journal, load
-from steadyhand.session.folder import OWNER_LOCK, Held, announce, session_path, sessions_path, take
+from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, sessions_path, take
 from steadyhand.session.summary import Summary, read_summary, summary_of, write_summary
 from steadyhand.session.uris import path_of
 from steadyhand.session.world import World
@@ -102,6 +102,8 @@ def glance(world: World, session_id: str) -> SessionView | None:
         found = summary_of(Ledger())
     if found is None:
         return None
+    if read_only is None:
+        read_only = owned_elsewhere(world, session_id)
     adrift = found.adrift if found.adrift and free(world, session_id) else 0  # a living owner's running call is certain
     return SessionView(
         session_id=session_id, path=path, title=found.title, title_source=found.title_source,
@@ -124,6 +126,28 @@ def root_of(world: World, workspace: str | None) -> str | None:
         return world.disk.real_path(folder)
     finally:
         world.disk.close(folder)
+
+
+def owned_elsewhere(world: World, session_id: str) -> ReadOnly | None:
+    """That another process holds the owner lock at this moment, and who; None where that cannot be told."""
+    try:
+        folder = world.disk.open_folder(session_path(world.state_directory, session_id))
+    except OSError:
+        return None
+    try:
+        lock = world.disk.lock(folder, OWNER_LOCK)
+        if lock is not None:
+            lock.release()
+            return None
+        owner = owner_of(world.disk, folder)
+    except OSError:
+        return None
+    finally:
+        world.disk.close(folder)
+    if owner is not None and (owner.pid, owner.host) == world.processes.here()[:2]:
+        return None  # this process is opening or closing it
+    who = f"process {owner.pid} on {owner.host}" if owner else "another process"
+    return ReadOnly("owned", f"This session is open in {who}.", owner)
 
 
 def free(world: World, session_id: str) -> bool:

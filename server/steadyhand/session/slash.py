@@ -1,7 +1,7 @@
 """Slash commands in chat text: answered by the events of a turn, without a model request.
 
-`/recovery`, `/jobs`, `/permissions`, `/stop` and `/help` are never queued and need no lease: they may stand beside a
-parked turn (row B4). Anything else that begins with `/` is answered in its turn with what there is.
+`/recovery`, `/jobs`, `/output`, `/permissions`, `/stop` and `/help` are never queued and need no lease: they may stand
+beside a parked turn (row B4). Anything else that begins with `/` is answered in its turn with what there is.
 
 `/recovery` reaches as far as an uncertain effect holds back: into every open session of the workspace (row B1).
 """
@@ -19,6 +19,7 @@ from steadyhand.core.snapshot import inspected
 from steadyhand.core.views import Action, Began, TextDelta, TurnEnded, Uncertain, Warned
 from steadyhand.session.granted import NOTHING, forget, granted, meant, shown_grant
 from steadyhand.session.job_list import listed_jobs, shown_jobs, stop_listed
+from steadyhand.session.kept_output import said_of_outputs
 from steadyhand.session.owner import Owner
 from steadyhand.session.resolving import Wanted, refuse_beforehand, resolve
 from steadyhand.session.stopping import stop_turn
@@ -29,6 +30,7 @@ HELP = (
     "/recovery: list uncertain effects. /recovery inspect|confirm|reject|waive|restore|retry"
     " [ID]: look at one, then settle it, bring back what was there before, or try it again.\n"
     "/jobs: list background commands that run. /jobs stop ID: end one and what it started.\n"
+    "/output: list outputs that were too long for the chat. /output ID: show one again.\n"
     "/permissions: list what passes without asking here. /permissions forget ID|all: take it back."
 )
 ACTIONS: tuple[Action, ...] = ("inspect", "confirm", "reject", "waive", "retry", "restore")
@@ -42,7 +44,7 @@ DONE: dict[Action, str] = {
 }
 UNUSED = "What is attached is not used: a slash command asks no model."
 id_digits_min = 4
-AT_ONCE = ("/recovery", "/jobs", "/permissions", "/stop", "/help")
+AT_ONCE = ("/recovery", "/jobs", "/output", "/permissions", "/stop", "/help")
 
 
 def at_once(text: str) -> bool:
@@ -81,6 +83,8 @@ async def _say(owner: Owner, word: str, text: str) -> str:
             return "The turn is stopped." if await stop_turn(owner, None) else "No turn is running."
         case "/recovery":
             return await _recovery(owner, text.split()[1:])
+        case "/output":
+            return await said_of_outputs(owner, text.split()[1:])
         case "/jobs":
             return await _jobs(owner, text.split()[1:])
         case "/permissions":

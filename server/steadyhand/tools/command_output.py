@@ -1,7 +1,8 @@
 """`command_output {jobId, waitMs?}`: what a background command wrote since the last look, and how it stands (row E5).
 
 It waits until the job has ended, `waitMs` at the longest. Each byte is told once; where more came than a reply holds,
-beginning and end are told. `job_id_of` and `told` serve `stop_command` too.
+beginning and end are told. Of one that is not heard any more it is what was kept. `job_id_of` and `told` serve
+`stop_command` too.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class CommandOutput:
     offer = ToolOffer(
         name,
         "Read what a background command wrote since the last look, and whether it runs or how it ended. To see it end"
-        " give waitMs; the same look again and again ends the turn.",
+        " give waitMs.",
         canonical_json(
             {
                 "type": "object",
@@ -93,7 +94,8 @@ def told(job_id: str, look: JobLook | None) -> Done:
     notes = "".join(f"\n[{note}]" for note in _notes(look))
     cut = look.news is not None and look.news.cut
     size = look.news.bytes if look.news is not None else 0
-    shown = text or ("(no new output)" if look.news is not None else look.title)
+    unheard = look.news is None or (look.state == "ended" and look.finished is None)
+    shown = text or (look.title if unheard else "(no new output)")
     return Done("returned", shown + notes, bytes=max(size, len((shown + notes).encode())), truncated=cut)
 
 
@@ -109,7 +111,8 @@ def _notes(look: JobLook) -> Iterator[str]:
             yield f"it has ended{ended}"
         case "ended":
             code = f", exit code {look.exit_code}" if look.exit_code is not None else ""
-            yield f"it has ended{ended}{code}; what it wrote is no longer at hand"
+            wrote = "what it wrote is no longer at hand" if look.news is None else look.news.note
+            yield f"it has ended{ended}{code}; {wrote}"
         case "left":
             yield f"an earlier process started it, which crashed; it still runs, unheard: {_processes(look)}"
         case "over":
