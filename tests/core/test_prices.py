@@ -105,6 +105,11 @@ def test_whose_price_holds() -> None:
     elsewhere = Settings(model=flash, base_url="https://relay.example/v1")
     assert price_of(flash, elsewhere) is None
     assert price_of(ModelName("openai", "gpt-5.1"), elsewhere) == KNOWN["openai", "gpt-5.1"]
+    copied = Settings(model=flash, base_url="https://api.deepseek.com/v1")
+    assert price_of(flash, copied) == KNOWN["deepseek", "deepseek-flash"]
+    local = Settings(model=ModelName("llamacpp", "x"), base_url="http://localhost:9999/v1")
+    assert price_of(ModelName("llamacpp", "x"), local) == FREE
+    assert price_of(ModelName("nobody", "x"), Settings()) is None
     hosted = Settings(model=ModelName("vllm", "x"), base_url="https://gpu.example/v1")
     assert price_of(ModelName("vllm", "x"), hosted) is None
     assert all(price_of(ModelName(provider, "x"), Settings()) == FREE for provider in RUN_HERE)

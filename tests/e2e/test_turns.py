@@ -433,6 +433,28 @@ def test_a_model_that_is_not_there(desk: Desk) -> None:
     assert client.ended(turn_id)["reason"] == "modelFailed"
     (warning,) = [event for event in client.events(turn_id) if event["kind"] == "warning"]
     assert "OPENAI_API_KEY" in warning["text"], "it says where a key is looked for"
+    client.command("ask", {"text": "hello again", "sessionId": session["sessionId"], "wait": False})
+    shown = client.notification("window/showMessage", that=lambda told: "OPENAI_API_KEY" in told["message"])
+    assert shown["type"] == 2, "whoever did not wait is told why"
+
+
+def test_the_cap_over_the_wire(desk: Desk) -> None:
+    """U2: the cost stands in the usage; at the cap the next turn ends `cost` with its sentence, after a restart too."""
+    cost = {"cap": 0.000001, "prices": {"practice/*": {"input": 0.1, "output": "0.2"}}}
+    client = desk.server(options={"cost": cost})
+    session = client.ours("session/create")
+    turn_id = client.send_prompt(session, "say hello")["turnId"]
+    assert client.ended(turn_id)["reason"] == "done"
+    used = client.ours("usage", sessionId=session["sessionId"])
+    assert used["cost"]["currency"] == "USD"
+    assert float(used["cost"]["amount"]) >= 0.000001
+    assert [event["code"] for event in client.events(turn_id) if event["kind"] == "warning"] == ["costNear"]
+    ended = client.command("ask", {"text": "say more", "sessionId": session["sessionId"]})
+    assert (ended["reason"], ended["text"]) == ("cost", "")
+    client.close()
+    client = desk.server(options={"cost": cost})
+    assert client.command("ask", {"text": "say more", "sessionId": session["sessionId"]})["reason"] == "cost"
+    assert client.ours("usage", sessionId=session["sessionId"])["cost"] == used["cost"]
 
 
 # --- progress -----------------------------------------------------------------------------------------------------

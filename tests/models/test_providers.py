@@ -19,7 +19,7 @@ from steadyhand.adapters.model_remote import Access, RemoteModel
 from steadyhand.adapters.model_trouble import NOT_CONNECTED, Troubles, quoted_chars_max
 from steadyhand.core.environment import child_environment
 from steadyhand.core.model import Finish, ModelRequest, ModelTrouble, StreamPart, UserMessage
-from steadyhand.core.profiles import PROFILES, key_variables
+from steadyhand.core.profiles import PROFILES, is_here, key_variables
 from tests.models.streams import KEY, Ask, Dialect, End, Say, plain, written
 from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
 
@@ -178,6 +178,29 @@ def test_which_model_the_settings_mean() -> None:
     settings = ModelSettings("compatible")
     assert "steadyhand.model.baseUrl" in _told("settings", lambda: models.model("compatible", "x"))
     assert models.model("deepseek", "deepseek") is not other
+
+
+@pytest.mark.parametrize(
+    ("base_url", "own", "here"),
+    [
+        ("https://api.deepseek.com", True, False),
+        (" https://API.deepseek.com/v1/chat/completions ", True, False),
+        ("http://api.deepseek.com", False, False),
+        ("https://api.deepseek.com.example/v1", False, False),
+        ("https://api.deepseek.com:8443", False, False),
+        ("http://127.0.0.1:8080/v1", False, True),
+        ("http://localhost/v1", False, True),
+        ("http://[::1]:9/v1", False, True),
+        ("http://127.0.0.1.example/v1", False, False),
+        ("http://[::1/v1", False, False),
+        ("", False, False),
+    ],
+)
+def test_whose_address_it_is(base_url: str, own: bool, here: bool) -> None:
+    """U2: the provider's own address however it was copied, and what is on this machine; nothing else passes."""
+    assert PROFILES["deepseek"].is_at(base_url) is own
+    assert is_here(base_url) is here
+    assert PROFILES["deepseek"].is_at(None)
 
 
 @pytest.mark.parametrize("provider", PROFILES)

@@ -149,6 +149,8 @@ BAD: list[tuple[str, Any]] = [
     ("cost.prices", {"a/b": {"input": True, "output": 1}}),
     ("cost.prices", {"a/b": {"input": "0.0000000000001", "output": 1}}),
     ("cost.prices", {f"a/{number}": {"input": 1, "output": 1} for number in range(prices_max + 1)}),
+    ("model.apiKeyEnv", "sk-proj-a1B2c3D4e5F6g7H8"), ("model.apiKeyEnv", "AIzaSyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q"),
+    ("model.apiKeyEnv", "MY KEY"), ("model.apiKeyEnv", "x" * 101),
     ("continuation", "yes"), ("recovery.retry", 1), ("model.provider", "nobody"),
 ]  # fmt: skip
 
@@ -166,6 +168,7 @@ def test_a_bad_value_has_its_default(path: str, value: Any) -> None:
     assert found.settings == Settings()
     (fault,) = found.faults
     assert fault.startswith(f"steadyhand.{path} is not ")
+    assert "sk-proj" not in fault
 
 
 def test_a_bad_variable_is_named_as_it_is_written() -> None:

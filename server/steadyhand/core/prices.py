@@ -15,14 +15,14 @@ from decimal import Decimal
 import attrs
 
 from steadyhand.core.model import UsagePart
-from steadyhand.core.profiles import PROFILES, chosen_name
+from steadyhand.core.profiles import PROFILES, chosen_name, is_here
 from steadyhand.core.record import ModelName
 from steadyhand.core.settings import Price, Settings
 
 tokens_per_price = Decimal(1_000_000)
 FREE = Price(Decimal(0), Decimal(0), currency=None)
 RUN_HERE = frozenset({"practice", "ollama", "llamacpp", "vllm"})
-"""Providers whose models run at their own address on this machine."""
+"""Providers whose models run on this machine, unless their address says otherwise."""
 
 
 @attrs.frozen
@@ -70,10 +70,12 @@ def price_of(model: ModelName, settings: Settings) -> Price | None:
     own = settings.prices.get(f"{model.provider}/{name}") or settings.prices.get(f"{model.provider}/*")
     if own is not None:
         return own
-    if settings.base_url is not None and model.provider == settings.model.provider:
-        return None  # who answers there, and for how much, is not known
+    base_url = settings.base_url if model.provider == settings.model.provider else None
     if model.provider in RUN_HERE:
-        return FREE
+        return FREE if base_url is None or is_here(base_url) else None
+    profile = PROFILES.get(model.provider)
+    if profile is None or not profile.is_at(base_url):
+        return None  # who answers there, and for how much, is not known
     return KNOWN.get((model.provider, name))
 
 

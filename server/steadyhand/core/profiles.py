@@ -9,6 +9,7 @@ Two dialects exist: `chat` (chat completions) and `messages` (Anthropic's Messag
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -61,8 +62,31 @@ class Profile:
         """The label within a sentence."""
         return self.label.replace("The ", "the ", 1) if self.label.startswith("The ") else self.label
 
+    def is_at(self, base_url: str | None) -> bool:
+        """Whether an address is the provider's own, however much of its path was copied; None is."""
+        if base_url is None:
+            return True
+        own, given = (_place(address) for address in (self.address or "", base_url))
+        return given is not None and own == given
+
     def known_model(self, name: str) -> KnownModel | None:
         return next((model for model in self.known if model.name == name), None)
+
+
+_ADDRESS = re.compile(r"\s*(https?)://(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?(?:/.*)?", re.IGNORECASE)
+_HERE = re.compile(r"localhost|127(\.\d{1,3}){3}|\[::1\]")
+
+
+def _place(address: str) -> tuple[str, str, str] | None:
+    """Scheme, host and port; None for what is no address."""
+    found = _ADDRESS.fullmatch(address.strip())
+    return (found[1].lower(), found[2].lower(), found[3] or "") if found else None
+
+
+def is_here(base_url: str) -> bool:
+    """Whether an address is on this machine."""
+    place = _place(base_url)
+    return place is not None and _HERE.fullmatch(place[1]) is not None
 
 
 _DEEPSEEK = Profile(

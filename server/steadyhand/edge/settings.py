@@ -12,12 +12,14 @@ those of the machine and take none away (row G2). It may switch `continuation` o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 from platformdirs import user_state_dir
 
+from steadyhand.core.environment import credential_values
 from steadyhand.core.profiles import PROVIDERS
 from steadyhand.core.record import ModelName
 from steadyhand.core.rules import BadRule, Rule, Rules, parse, rules_max
@@ -65,7 +67,7 @@ def read_settings(
         settle=take("recovery.settle", lambda v: v in SETTLE, f"one of {', '.join(SETTLE)}", "checked"),
         retry=take("recovery.retry", _truth, "true or false", False),
         base_url=theirs.take("model.baseUrl", _text, "a text", None),
-        key_variable=theirs.take("model.apiKeyEnv", _text, "a text", None),
+        key_variable=theirs.take("model.apiKeyEnv", _variable, "the name of a variable", None),
         environment_add=take("environment.add", _texts, "an object of names and texts", {}),
         rules=Rules(
             allow=_rules(machine, "allow", faults),
@@ -152,6 +154,12 @@ def _trusted(machine: object, faults: list[str]) -> bool:
 def machine_of(settings: object) -> object:
     """The machine-scoped object of a `workspace/didChangeConfiguration`; None where it has none."""
     return at(settings, "steadyhand.machine")
+
+
+def _variable(value: object) -> bool:
+    """A name, and no key put there by mistake, which would be told as one wherever the variable is named (row E2)."""
+    named = isinstance(value, str) and re.fullmatch("[A-Za-z_][A-Za-z0-9_]{0,99}", value) is not None
+    return named and credential_values.search(str(value)) is None
 
 
 def _truth(value: object) -> bool:
