@@ -23,7 +23,9 @@ from steadyhand.core.model import CallProposed, Finish
 from steadyhand.core.questions import Answer, PermissionQuestion
 from steadyhand.core.record import Inspection, Intent, Settlement, Stamped, Unknown
 from steadyhand.core.refusal import Refused
+from steadyhand.core.rules import Rule, Rules
 from steadyhand.core.snapshot import actions
+from steadyhand.core.told import RecoveryTold
 from steadyhand.core.views import Action, CallChanged, InspectionView, TextDelta, TurnEvent
 from steadyhand.journal.format import read_journal
 from steadyhand.ports import OpenDocument
@@ -644,6 +646,9 @@ async def test_permission_refused(absent: Place, answer: Answer | None, reason: 
         assert (new.result.outcome, new.result.reason) == ("refused", reason)
         assert new.started is None
         assert settlements(absent)[-1] == (attempt.attempt_id, "superseded")
+        assert any(
+            f"Its new attempt: refused. This call was refused ({reason})" in text for text in house.editor.messages
+        )
         assert (await refused(absent, owner, attempt, "retry", seen.inspection_id)).kind == "alreadyResolved"
     assert absent.files() == {"a.txt": OLD}
 
@@ -774,6 +779,23 @@ async def test_a_later_effect_on_the_same_file(absent: Place) -> None:
         assert "has started since" in str(found.more["why"])
 
 
+async def test_it_is_offered_until_a_later_effect_starts(absent: Place) -> None:
+    """F3, A1: an effect of another session on the same file takes the offer away as it starts, and that is told."""
+    async with retrying(absent) as house:
+        owner, attempt = await opened(house)
+        attempt.started_at = f"2020{(attempt.started_at or '')[4:]}"
+        await look(owner, attempt)
+        other = await house.create()
+        await house.say(other, "write free.txt with text", "free")
+        assert "retry" in actions(attempt, owner.stand())
+        await house.say(other, 'write a.txt with "other\\n"', "other")
+        assert actions(attempt, owner.stand()) == ("inspect",)
+        told = [one.snapshot for one in house.editor.told if isinstance(one, RecoveryTold)]
+        shown = [one for one in told if one.session_id == SESSION][-1]
+        assert shown.revision == owner.snapshot().revision
+        assert [one.actions for one in shown.settled] == [("inspect",)]
+
+
 def _is_later(house: Rig, session_id: str, attempt: Attempt) -> None:
     """The clock of each life of the rig begins anew; a real one goes on."""
     (later,) = [one for one in house.ledger(session_id).attempts.values() if one.started_at is not None]
@@ -825,14 +847,41 @@ async def test_another_uncertain_effect_holds_a_retry_back(absent: Place) -> Non
 
 
 async def test_in_plan_mode_nothing_runs(absent: Place) -> None:
-    """F2, G2: policy speaks as for any call."""
+    """F2, G2: what policy forbids is refused before anything is recorded, so that it can be tried again later."""
     async with retrying(absent) as house:
         owner, attempt = await opened(house)
         await owner.set_mode("plan")
-        new = await redo(owner, attempt, "retry")
+        seen = await look(owner, attempt)
+        found = await refused(absent, owner, attempt, "retry", seen.inspection_id)
+        assert (found.kind, found.more["why"]) == (
+            "retryUnsafe", "the session is in plan mode, in which nothing is changed",
+        )  # fmt: skip
+        await owner.set_mode("auto")
+        new = await redo(owner, attempt, "retry", seen.inspection_id)
         assert new.result is not None
-        assert (new.result.outcome, new.result.reason) == ("refused", "policy")
-    assert absent.files() == {"a.txt": OLD}
+        assert new.result.outcome == "returned"
+    assert absent.files() == {"a.txt": NEW}
+
+
+async def test_an_unsaved_document_is_not_tried_again(absent: Place) -> None:
+    """F2, G2, V2: nor what its editor has unsaved text of, nor what a rule denies: refused with why, nothing is
+    recorded, and the old attempt can still be decided."""
+    async with retrying(absent) as house:
+        owner, attempt = await opened(house)
+        seen = await look(owner, attempt)
+        path = str(absent.workspace / "a.txt")
+        house.editor.documents[path] = OpenDocument("mine\n", 2, True)
+        found = await refused(absent, owner, attempt, "retry", seen.inspection_id)
+        assert found.kind == "retryUnsafe"
+        assert "unsaved changes" in str(found.more["why"])
+        del house.editor.documents[path]
+        house.house.world.settings = attrs.evolve(
+            house.house.world.settings, rules=Rules(deny=(Rule("write_file", "write_file", None),))
+        )
+        found = await refused(absent, owner, attempt, "retry", seen.inspection_id)
+        assert found.kind == "retryUnsafe"
+        assert "permissions.deny forbids it" in str(found.more["why"])
+        assert "retry" in actions(attempt, owner.stand())
 
 
 async def test_a_retry_that_dies_can_be_tried_again(absent: Place) -> None:

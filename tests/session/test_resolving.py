@@ -246,8 +246,8 @@ async def test_a_turn_of_the_other_session_is_waited_for(place: Place) -> None:
 
 
 async def test_each_answer_rests_on_the_inspection_of_its_question(place: Place) -> None:
-    """B4, [I8]: the file changes while the person thinks: their Confirm settles nothing, and they are asked anew with
-    what is there now."""
+    """B4, W7, [I8]: the question reads well and speaks of now; the file changes while the person thinks: their Confirm
+    settles nothing, and they are asked anew with what is there now."""
     findings: list[str] = []
 
     def answer(question: HeldBackQuestion) -> Answer:
@@ -260,7 +260,11 @@ async def test_each_answer_rests_on_the_inspection_of_its_question(place: Place)
         await house.open(SESSION)
         assert (await house.say(SESSION, "write a.txt with mine", "mine")).reason == "done"
     assert len(findings) == 2
-    assert "neither" in findings[0]
+    assert findings[0] == (
+        "“write_file: a.txt” waits, because an earlier effect is uncertain and may touch the same files. “write_file:"
+        " a.txt” was checked: the file is now neither as it was before nor as intended. This speaks of the file now,"
+        " not of what happened. Settle that effect, or refuse the call."
+    )
     assert "has the intended content now" in findings[1]
     (settled,) = on_disk(place, Settlement)
     assert isinstance(settled.record, Settlement)

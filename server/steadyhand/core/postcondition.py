@@ -41,6 +41,7 @@ Aim = Literal["content", "gone", "paths"]
 """A content for each path, no path left, or some of both, as for a move."""
 
 Now: TypeAlias = "Absent | Present | NotTold"
+NEITHER = "its content is neither the old nor the new"
 SAYS_NOTHING = "before and intended are the same, so this says nothing"
 
 
@@ -62,7 +63,7 @@ def check_path(evidence: Evidence, now: Now) -> PathCheck:
         return PathCheck("satisfied", SAYS_NOTHING if before == evidence.intended else None)
     if digest == before:
         return PathCheck("unchanged")
-    return PathCheck("conflict", "it is gone" if digest is None else "its content is neither the old nor the new")
+    return PathCheck("conflict", "it is gone" if digest is None else NEITHER)
 
 
 def agreed(evidence: Sequence[Evidence], checks: Sequence[PathCheck]) -> tuple[PathCheck, ...]:

@@ -6,12 +6,16 @@ that a resolution can name exactly what was seen [I8].
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import dropwhile
+
 import attrs
 
 from steadyhand.core.identity import canonical_json, sha256
 from steadyhand.core.ledger import Attempt, Ledger
 from steadyhand.core.plain import plain
 from steadyhand.core.record import Result
+from steadyhand.core.scope import overlaps
 from steadyhand.core.show import scope_view, short_title
 from steadyhand.core.views import Action, InspectionNote, Snapshot, Statistics, Uncertain
 
@@ -25,6 +29,7 @@ class Stand:
     epoch: str | None
     retry_enabled: bool
     root: str | None
+    overtaken: frozenset[str] = frozenset()  # attempts that cannot be tried again, since a later one has started
 
 
 def snapshot(ledger: Ledger, stand: Stand) -> Snapshot:
@@ -65,9 +70,34 @@ def actions(attempt: Attempt, stand: Stand) -> tuple[Action, ...]:
         offered += ["confirm", "waive"] if attempt.rejected else ["confirm", "reject", "waive"]
     if attempt.restorable:
         offered.append("restore")
-    if stand.retry_enabled and attempt.retriable:
+    if stand.retry_enabled and attempt.retriable and attempt.attempt_id not in stand.overtaken:
         offered.append("retry")
     return tuple(offered)
+
+
+def overtaken(ledger: Ledger, others: Sequence[Ledger]) -> frozenset[str]:
+    """Of those that might be tried again, the ones whose scope a later attempt overlaps that has started: their absence
+    is no longer their own (row F3). In `others`, the sessions of the same workspace, by the times of their journals."""
+    return frozenset(
+        attempt.attempt_id
+        for attempt in ledger.attempts.values()
+        if attempt.retriable
+        and (_overlapped_here(ledger, attempt) or any(_overlapped_there(other, attempt) for other in others))
+    )
+
+
+def _overlapped_here(ledger: Ledger, attempt: Attempt) -> bool:
+    later = dropwhile(lambda other: other is not attempt, ledger.attempts.values())
+    next(later)
+    return any(other.started is not None and overlaps(other.scope, attempt.scope) for other in later)
+
+
+def _overlapped_there(other: Ledger, attempt: Attempt) -> bool:
+    begun = attempt.started_at or attempt.at
+    return any(
+        one.started_at is not None and one.started_at >= begun and overlaps(one.scope, attempt.scope)
+        for one in other.attempts.values()
+    )
 
 
 def inspected(attempt: Attempt, epoch: str | None) -> bool:

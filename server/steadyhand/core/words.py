@@ -6,8 +6,10 @@ once never changes: it is stored, and this room is asked only the first time.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from steadyhand.core.ledger import Attempt, Call
-from steadyhand.core.postcondition import Aim, aim_of_evidence
+from steadyhand.core.postcondition import NEITHER, Aim, aim_of_evidence
 from steadyhand.core.record import Author, Check, InspectionState, Outcome, Settled
 from steadyhand.core.recovery import Reached, classify
 from steadyhand.core.views import CallState
@@ -146,7 +148,17 @@ def check_sentence(check: Check | None, aim: Aim = "content") -> str:
     """One sentence on a check; it says that it speaks of now (row W7)."""
     if check is None:
         return "A command leaves nothing that can be checked, so its outcome stays unknown."
-    return f"Checked: {PRESENT_TEXT[aim] if check == 'satisfied' else _CHECK_TEXT[check]}. {OF_NOW}"
+    return f"Checked: {_how_it_is(check, aim)}. {OF_NOW}"
+
+
+def finding_sentence(title: str, check: Check, aim: Aim, reasons: Iterable[str]) -> str:
+    """What an inspection found of a file effect, for a person: as above, by name, with what the check does not say."""
+    more = "; ".join(reason for reason in reasons if reason != NEITHER)
+    return f"“{title}” was checked: {_how_it_is(check, aim)}{f' ({more})' if more else ''}. {OF_NOW}"
+
+
+def _how_it_is(check: Check, aim: Aim) -> str:
+    return PRESENT_TEXT[aim] if check == "satisfied" else _CHECK_TEXT[check]
 
 
 def ended(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TypeVar, get_args
 import anyio
 import attrs
 
-from steadyhand.core.admission import Admit, AskFirst, Deny, Wanted, permit
+from steadyhand.core.admission import Admission, Admit, AskFirst, Deny, Wanted, permit
 from steadyhand.core.grants import covered, standing_for
 from steadyhand.core.identity import (
     Arguments,
@@ -268,10 +268,15 @@ async def _read_body(owner: Owner, admitted: Admitted) -> Done:
         return Done("failed", f"This read failed: {_said(error)}.", reason)
 
 
+def admission_of(owner: Owner, wanted: Wanted) -> Admission:
+    """What trust, rules, mode and the session's grants say of it now."""
+    settings = owner.world.settings
+    return permit(wanted, owner.ledger.mode, owner.ledger.grants, settings.rules, settings.trusted)
+
+
 async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Preview | Refusal | None:
     """None: nobody had to be asked. The preview: what was shown and allowed."""
-    settings = owner.world.settings
-    admission = permit(admitted.wanted, owner.ledger.mode, owner.ledger.grants, settings.rules, settings.trusted)
+    admission = admission_of(owner, admitted.wanted)
     if isinstance(admission, Deny):
         return Refusal("policy", admission.text)
     if isinstance(admission, AskFirst) and admission.lasting:
@@ -348,6 +353,10 @@ async def _start(owner: Owner, turn: RunningTurn, call: Call, started: Started) 
         await close_unrun(owner, call, "journal")
         return False
     owner.tell_call(call.call_id)
+    if owner.world.settings.retry:
+        for other in owner.neighbours():  # what it overtakes there can be tried again no more (row F3)
+            if other is not owner:
+                other.tell_changes()
     return True
 
 

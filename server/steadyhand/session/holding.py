@@ -146,7 +146,7 @@ def _question(
     where = "" if other is owner else f" of session “{other.name()}”"
     text = (
         f"“{title}” waits, because an earlier effect{where} is uncertain and may touch the same files."
-        f" {finding} Settle it, or refuse the call."
+        f" {finding} Settle that effect, or refuse the call."
     )
     return HeldBackQuestion(
         ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,

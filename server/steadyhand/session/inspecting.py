@@ -17,7 +17,7 @@ from steadyhand.core.postcondition import Present, check_whole, partial_state
 from steadyhand.core.record import Author, Check, Evidence, Inspection, InspectionState, PathFinding, SurvivorFound
 from steadyhand.core.show import shown_arguments
 from steadyhand.core.views import InspectedPath, InspectionView, SurvivorView
-from steadyhand.core.words import aim_of, check_sentence, verified_sentence
+from steadyhand.core.words import aim_of, finding_sentence, verified_sentence
 from steadyhand.ports import Ids, Processes
 from steadyhand.session.checking import saves_beside, slipped_in
 from steadyhand.session.texts import diff_bytes_max, difference, sides, texts
@@ -127,15 +127,14 @@ def view_of(ground: Ground, ledger: Ledger, attempt: Attempt, record: Inspection
 def sentence(attempt: Attempt, record: Inspection) -> str:
     """What was found, in one sentence that says that it speaks of now."""
     if record.verified is not None:
-        return f"{attempt.title}: {verified_sentence(record.state, record.verified)}"
+        return f"“{attempt.title}”: {verified_sentence(record.state, record.verified)}"
     if record.findings and record.check == "conflict" and len(record.findings) > 1:
         state = partial_state((one.path, one.check) for one in record.findings)
-        return f"{attempt.title}: its paths disagree ({state}); this speaks of now, not of what happened."
-    if record.findings:
-        reasons = "; ".join(one.reason for one in record.findings if one.reason)
-        found = f" Found: {reasons}." if reasons else ""
-        return f"{attempt.title}: {check_sentence(record.check, aim_of(attempt))}{found}"
-    return f"{attempt.title}: {_of_command(record)} Its outcome stays unknown; this speaks of now."
+        return f"“{attempt.title}”: its paths disagree ({state}); this speaks of now, not of what happened."
+    if record.findings and record.check is not None:
+        reasons = [one.reason for one in record.findings if one.reason]
+        return finding_sentence(attempt.title, record.check, aim_of(attempt), reasons)
+    return f"“{attempt.title}”: {_of_command(record)} Its outcome stays unknown; this speaks of now."
 
 
 def same_world(record: Inspection, found: Found) -> bool:

@@ -19,7 +19,7 @@ from steadyhand.core.ledger import Attempt, Ledger
 from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import EndReason, Inspection, Job, Mode, ModeSet, Record
 from steadyhand.core.refusal import Refused
-from steadyhand.core.snapshot import Stand, snapshot
+from steadyhand.core.snapshot import Stand, overtaken, snapshot
 from steadyhand.core.told import MessageTold, QueueTold, RecoveryTold, SessionTold
 from steadyhand.core.views import (
     CallChanged,
@@ -190,7 +190,10 @@ class Owner:
         return snapshot(self.ledger, self.stand())
 
     def stand(self) -> Stand:
-        return Stand(self.session_id, self.path, self.epoch, self.world.settings.retry, self.ground.root)
+        retry = self.world.settings.retry
+        others = [other.ledger for other in self.neighbours() if other is not self] if retry else []
+        gone = overtaken(self.ledger, others) if retry else frozenset[str]()
+        return Stand(self.session_id, self.path, self.epoch, retry, self.ground.root, gone)
 
     def queue(self) -> tuple[QueuedView, ...]:
         return show.queue_view(self.ledger, self.epoch, self.resumed)

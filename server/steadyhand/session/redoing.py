@@ -19,6 +19,7 @@ from typing import TypeVar
 import anyio
 import attrs
 
+from steadyhand.core.admission import Deny
 from steadyhand.core.identity import (
     BadArguments,
     Digest,
@@ -28,7 +29,7 @@ from steadyhand.core.identity import (
     parse_arguments,
     sha256,
 )
-from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.ledger import Attempt
 from steadyhand.core.plain import plain
 from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Inspection, Intent, Notice, Record, Settlement, Started
@@ -36,35 +37,16 @@ from steadyhand.core.refusal import Refused
 from steadyhand.core.scope import overlaps
 from steadyhand.core.snapshot import uncertain_view
 from steadyhand.core.words import retried_notice, settlement_notice, undone_notice
-from steadyhand.session.call import Admitted, carry_through, close_unrun, run_and_record, wanted_of
+from steadyhand.session.call import Admitted, admission_of, carry_through, close_unrun, run_and_record, wanted_of
 from steadyhand.session.inspecting import Found, state_of
 from steadyhand.session.owner import Owner, RunningTurn
 from steadyhand.session.verifying import find
 from steadyhand.tools import restore as undoing
+from steadyhand.tools.open_document import unsaved_in_editor
 from steadyhand.tools.place import display
-from steadyhand.tools.tool import Done, Planned, Refusal
+from steadyhand.tools.tool import Done, Ground, Planned, Refusal
 
 T = TypeVar("T")
-
-
-def later_overlap(ledger: Ledger, attempt: Attempt) -> bool:
-    """Whether a later attempt that overlaps its scope has started: then its absence is no longer its own (F3)."""
-    after = False
-    for other in ledger.attempts.values():
-        if after and other.started is not None and overlaps(other.scope, attempt.scope):
-            return True
-        after = after or other is attempt
-    return False
-
-
-def later_overlap_elsewhere(others: Sequence[Ledger], attempt: Attempt) -> bool:
-    """The same in other sessions of the workspace, by the times of their journals."""
-    begun = attempt.started_at or attempt.at
-    return any(
-        other.started_at is not None and other.started_at >= begun and overlaps(other.scope, attempt.scope)
-        for ledger in others
-        for other in ledger.attempts.values()
-    )
 
 
 @attrs.frozen
@@ -132,9 +114,10 @@ async def _retry(owner: Owner, attempt: Attempt, latest: Inspection) -> Callable
     _refuse_held_back(owner, attempt)
     ids, ledger = owner.world.ids, owner.ledger
     planned = await _planned_again(owner, attempt)
-    others = [holder.ledger for holder in owner.neighbours() if holder is not owner]
-    if later_overlap(ledger, attempt) or later_overlap_elsewhere(others, attempt):
+    if attempt.attempt_id in owner.stand().overtaken:
         raise _unsafe("a later effect that may touch the same has started since")
+    if (why := await _plainly_refused(owner, attempt, planned)) is not None:
+        raise _unsafe(why)
     found = await find(owner, attempt)
     if state_of(found) != "absent_fenced":
         raise _unsafe(_why_not_absent(found))
@@ -166,6 +149,31 @@ async def _planned_again(owner: Owner, attempt: Attempt) -> Planned:
     return planned
 
 
+async def _plainly_refused(owner: Owner, attempt: Attempt, planned: Planned) -> str | None:
+    """What would refuse the new attempt without asking anybody: a try that cannot start takes the place of none."""
+    admission = admission_of(owner, wanted_of(owner, attempt.tool, planned))
+    if isinstance(admission, Deny):
+        return _clause(admission.text)
+    unsaved = await _beforehand(owner, _unsaved, owner.ground, attempt)
+    refusal = unsaved if unsaved is not None else await _beforehand(owner, planned.preview)
+    return _clause(refusal.text) if isinstance(refusal, Refusal) else None
+
+
+def _unsaved(ground: Ground, attempt: Attempt) -> Refusal | None:
+    """A document of its paths with unsaved text; blocks."""
+    for one in attempt.started.evidence if attempt.started is not None else ():
+        if unsaved_in_editor(ground, one.path, one.resolved):
+            shown = display(ground.root, one.resolved)
+            return Refusal("unsaved", f"{shown} has unsaved changes in the editor; it must be saved first.")
+    return None
+
+
+def _clause(text: str) -> str:
+    """The first sentence as one that follows a colon."""
+    first = text.partition(". ")[0].rstrip(".")
+    return first[:1].lower() + first[1:] if first.startswith(("The ", "This ", "It ")) else first
+
+
 def _why_not_absent(found: Found) -> str:
     if not found.fenced:
         return "a process of the earlier try may still act"
@@ -187,6 +195,8 @@ async def _carry_on(owner: Owner, attempt: Attempt, admitted: Admitted) -> None:
             text = retried_notice(call, call.reply.outcome if call.reply is not None else "unknown")
             told = Notice(owner.world.ids.new(), text, attempt.turn_id, admitted.attempt_id)
             await owner.append_or_show([told], barrier=True)
+            if call.reply is None or call.reply.outcome != "returned":
+                owner.say("warning", f"{text} The earlier attempt stays superseded.")
 
 
 async def _beforehand(owner: Owner, work: Callable[..., T | Refusal], *arguments: object) -> T | Refusal:
