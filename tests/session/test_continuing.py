@@ -202,6 +202,25 @@ async def test_a_stop_before_it_is_asked_for(tmp_path: Path) -> None:
         assert len(model.requests) == 1
 
 
+@pytest.mark.parametrize(("what", "reason"), [("epoch", "length"), ("not kept", "journalBroken")])
+async def test_what_changes_while_it_streams(tmp_path: Path, what: str, reason: str) -> None:
+    """P2, I7, J6: nothing more is asked for once the session was taken up anew, or what came is not kept."""
+    gate = Gate()
+    model = Able([*FIRST[:-1], gate, FIRST[-1]], told("never"))
+    async with staged(tmp_path, models=model, settings=ON) as stage:
+        owner = await stage.session()
+        accepted = await stage.send(owner, "tell me")
+        await gate.wait_reached()
+        assert owner.turn is not None
+        if what == "epoch":
+            owner.epoch = "f" * 32
+        else:
+            owner.turn.not_kept = True
+        gate.go.set()
+        assert (await stage.ended(owner, accepted.turn_id)).reason == reason
+        assert len(model.requests) == 1
+
+
 async def test_a_crash_between_the_two_requests(tmp_path: Path) -> None:
     """P2, I4: what came stands in the journal before the rest is asked for; opening asks for nothing, and the history
     goes on with the answer as it was received."""
@@ -228,13 +247,14 @@ async def test_a_crash_between_the_two_requests(tmp_path: Path) -> None:
 
 
 async def test_a_rest_whose_beginning_is_lost(tmp_path: Path) -> None:
-    """J9: where the record of the beginning is damaged, the rest stands as a message of its own."""
-    model = Able(FIRST, told(" and the end."))
+    """J9: where the record of the beginning is damaged, the rest stands as a message of its own and joins no other."""
+    model = Able(told("Earlier."), FIRST, told(" and the end."))
     async with staged(tmp_path, models=model, settings=ON) as stage:
         owner = await stage.session()
+        await stage.say(owner)
         await stage.say(owner)
     journal = Path(owner.path) / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"text":"The beginning"', b'"text":"The beginninX"'))
     async with staged(tmp_path, models=model, settings=ON, life=2) as stage:
         owner = await stage.opened(owner.session_id)
-        assert [answer.text for answer in answers_of(owner)] == [" and the end."]
+        assert [answer.text for answer in answers_of(owner)] == ["Earlier.", " and the end."]
