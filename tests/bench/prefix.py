@@ -1,8 +1,10 @@
 """How much of each request a provider has seen before: a long session over HTTP, and a simulated cache (row P4).
 
 The session is the real one: adapters, loop, journal, tools, modes. Its turns read, write, edit, move, run, batch,
-think, fail, are refused, denied, cut off and asked again; the mode changes; the server is killed in a write, and in a
-command, and is taken up again each time. What the provider got is kept byte for byte.
+think, fail, are refused, denied, cut off and asked again; files are attached and change afterwards; quick questions
+stand between; the mode changes; the server is killed in a write, and in a command, and is taken up again each time.
+What the provider got is kept byte for byte. A quick question is no part of the history: the request before a request
+is the last one that was none.
 
     prompt    a request's bytes up to the end of its last message: what becomes tokens; the rest are options
     kept      of the prompt before, the share that this one begins with
@@ -26,6 +28,7 @@ from typing import Any
 import anyio
 import attrs
 
+from steadyhand.core.prompt import FileAttachment, Prompt, TextAttachment
 from steadyhand.core.questions import Answer
 from steadyhand.core.record import Mode
 from tests.models.dialogue import Talk, answer, stem, talking
@@ -44,6 +47,11 @@ class Exchange:
 
     body: bytes
     steps: tuple[Step, ...] | None
+
+    @property
+    def aside(self) -> bool:
+        """Whether it was a quick question."""
+        return b'"tool_choice":' in self.body[len(stem(self.body)) :]
 
 
 # --- recording -----------------------------------------------------------------------------------------------
@@ -137,8 +145,12 @@ async def _turn(talk: Talk, session: str, recorder: Recorder, number: int) -> No
         talk.rig.place.write("AGENTS.md", f"Be brief, for the {number}th time.\n")
     if number % 10 == 5:
         await talk.rig.say(session, "/recovery", f"slash-{number}")
+    if number % 6 == 3:
+        recorder.due = [(Say("It is."), End("stop"))]
+        await talk.rig.say(session, Prompt("Is it?", aside=True), f"aside-{number}")
+    attached = (FileAttachment(f"f{number % 7}.txt"), TextAttachment("note", f"{number}")) if number % 4 == 1 else ()
     recorder.due = list(turn_of(number))
-    await talk.rig.say(session, f"Do number {number}: “é”", f"prompt-{number}")
+    await talk.rig.say(session, Prompt(f"Do number {number}: “é”", attached), f"prompt-{number}")
 
 
 async def _killed(
@@ -186,22 +198,25 @@ def measured(dialect: Dialect, exchanges: Sequence[Exchange]) -> Measured:
     stems = [stem(exchange.body) for exchange in exchanges]
     cache = SimulatedCache()
     cache.take(stems[0])
-    seen, hit = list[int](), list[int]()
-    kept = [common(before, now) for before, now in pairwise(stems)]
+    befores, kept, seen, hit, whole = list[Exchange](), list[int](), list[int](), list[int](), 0
     for at in range(1, len(stems)):
-        before, now = stems[at - 1], stems[at]
-        seen.append(_with_the_answer(dialect, before, now, exchanges[at - 1].steps) if now.startswith(before) else 0)
-        cache.units.add(now[: seen[-1]])
-        seen[-1] = max(seen[-1], kept[at - 1])
+        last = next(exchange for exchange in reversed(exchanges[:at]) if not exchange.aside)
+        befores.append(last)
+        before, now = stem(last.body), stems[at]
+        kept.append(common(before, now))
+        whole += common(last.body, exchanges[at].body)
+        reached = _with_the_answer(dialect, before, now, last.steps) if kept[-1] == len(before) else 0
+        cache.units.add(now[:reached])
+        seen.append(max(reached, kept[-1]))
         hit.append(cache.hit(now))
         cache.take(now)
-    bodies = [exchange.body for exchange in exchanges]
+    sizes = [len(stem(exchange.body)) for exchange in befores]
     return Measured(
         requests=len(stems),
         bytes=sum(map(len, stems)),
-        kept=sum(kept) / sum(map(len, stems[:-1])),
-        kept_least=min(share / len(before) for share, before in zip(kept, stems, strict=False)),
-        whole=sum(common(before, now) for before, now in pairwise(bodies)) / sum(map(len, bodies[:-1])),
+        kept=sum(kept) / sum(sizes),
+        kept_least=min(share / size for share, size in zip(kept, sizes, strict=True)),
+        whole=whole / sum(len(exchange.body) for exchange in befores),
         seen=sum(seen) / sum(map(len, stems[1:])),
         hit=sum(hit) / sum(map(len, stems[1:])),
         hit_least=min(got / had for got, had in zip(hit, seen, strict=True)),

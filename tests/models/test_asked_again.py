@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from steadyhand.core.export import as_json, as_markdown
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Assistant, Ended, Started, Usage
 from steadyhand.core.views import TextDelta, TurnEvent, Warned
 from steadyhand.session import desk, prompts
@@ -208,3 +209,17 @@ async def test_usage_of_what_broke_off_is_counted(tmp_path: Path, dialect: Diale
 
 def event(told: object) -> bytes:
     return f"data: {json.dumps(told)}\n\n".encode()
+
+
+@both
+async def test_a_quick_question_that_breaks_off(tmp_path: Path, dialect: Dialect) -> None:
+    """T6, S2: of a quick question whose answer breaks off for good nothing is kept, and it is said."""
+    place = Place.under(tmp_path)
+    begun = Scripted([plain(written(dialect, (Say("half"), WRITE))), CUT])
+    async with ScriptedProvider(begun) as provider, talking(place, dialect, provider, again=1) as talk:
+        session = await talk.rig.create()
+        assert (await talk.rig.say(session, Prompt("Is it so?", aside=True))).reason == "cut"
+        assert [code for code, _ in talk.warned()] == ["askedAgain", "cut"]
+    assert len(provider.asked) == 2
+    assert not any(isinstance(record, Assistant) for record in records(place, session))
+    assert place.files() == {}

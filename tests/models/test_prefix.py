@@ -18,8 +18,9 @@ turns = 18
 
 @both
 async def test_each_request_begins_with_the_one_before(tmp_path: Path, dialect: Dialect) -> None:
-    """P4, T5: with tools, modes that change, repeats, kills in a write and in a command, restarts and their notices,
-    100 % of each prompt begins the next one, and the simulated cache gives all of it back."""
+    """P4, T5: with tools, attachments, quick questions, modes that change, repeats, kills in a write and in a command,
+    restarts and their notices, 100 % of each prompt begins the next one, and the simulated cache gives all of it
+    back."""
     exchanges = await record(tmp_path, dialect, turns)
     found = measured(dialect, exchanges)
     assert (found.kept, found.kept_least, found.hit_least) == (1.0, 1.0, 1.0)
@@ -31,6 +32,8 @@ async def test_each_request_begins_with_the_one_before(tmp_path: Path, dialect: 
     replies = [turned.text for turned in told if isinstance(turned, Reply)]
     assert any("plan mode" in text or "denied" in text for text in replies)
     assert any("outcome of this call is unknown" in text for text in replies)
+    assert any(isinstance(turned, Text) and "f1.txt" in turned.text for turned in told), "something was attached"
+    assert any(exchange.aside for exchange in exchanges)
 
 
 @both

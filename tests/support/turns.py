@@ -32,6 +32,7 @@ from steadyhand.adapters.children import SystemProcesses
 from steadyhand.adapters.disk import system_disk
 from steadyhand.adapters.model_practice import PracticeModel
 from steadyhand.core.ledger import Ledger
+from steadyhand.core.prompt import Prompt
 from steadyhand.core.questions import Answer, HeldBackQuestion, PermissionQuestion, UserQuestion
 from steadyhand.core.record import Mode
 from steadyhand.core.recovery import SettleSetting
@@ -180,12 +181,12 @@ class Rig:
     async def open(self, session_id: str) -> OpenedView:
         return await self.house.open(session_id, messages_shown)
 
-    async def send(self, session_id: str, text: str, client_message_id: str = "prompt-1") -> prompts.Accepted:
+    async def send(self, session_id: str, text: str | Prompt, client_message_id: str = "prompt-1") -> prompts.Accepted:
         """Hand in a prompt, as `turn/start` does; it is accepted when this returns."""
         owner = await self.house.owner(session_id)
         return await prompts.prompt(owner, owner.epoch, client_message_id, text)
 
-    async def say(self, session_id: str, text: str, client_message_id: str = "prompt-1") -> TurnEnded:
+    async def say(self, session_id: str, text: str | Prompt, client_message_id: str = "prompt-1") -> TurnEnded:
         """A whole turn; how it ended."""
         accepted = await self.send(session_id, text, client_message_id)
         owner = await self.house.owner(session_id)

@@ -113,6 +113,8 @@ async def _answer_aside(owner: Owner, turn: RunningTurn, question: UserMessage) 
         text = "The model asked for tools, and a quick question has none; nothing was run."
         owner.tell(turn.turn_id, Warned("aside", text))
     _warn_of_unknown_end(owner, turn, answer)
+    if answer.finish is None:
+        owner.tell(turn.turn_id, Warned("cut", CUT))
     return _NOT_WHOLE.get(answer.finish, "done")
 
 
