@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import attrs
+
 from steadyhand.core import export, show
 from steadyhand.core.profiles import PROFILES, PROVIDERS
 from steadyhand.core.record import ModelSet, Queue, Title
@@ -11,6 +13,7 @@ from steadyhand.core.refusal import invalid
 from steadyhand.core.usage import usage_view
 from steadyhand.core.views import CheckpointTurn, QueuedView, SessionView, UsageView
 from steadyhand.session.owner import Owner
+from steadyhand.session.prompts import require_fit
 from steadyhand.session.titles import users_title
 
 
@@ -65,6 +68,8 @@ async def edit_queue(owner: Owner, client_message_id: str, text: str | None, rem
         waiting = owner.ledger.queue.get(client_message_id)
         if waiting is None:
             raise invalid("$.clientMessageId", "no prompt with this id is waiting")
+        if text is not None:
+            require_fit(attrs.evolve(waiting.prompt, text=text))
         changed = Queue(client_message_id, waiting.turn_id, waiting.text if text is None else text, remove)
         await owner.record_or_refuse([changed])
     owner.tell_queue()

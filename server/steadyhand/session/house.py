@@ -125,14 +125,14 @@ class House:
         """Remove a session for good; with unresolved effects only by `force` (row B8)."""
         owner = await self.owner(session_id)
         owner.require_owned()
-        uncertain = owner.snapshot().calls
-        if uncertain and not force:
-            raise Refused(
-                "recoveryRequired", "It has uncertain effects; settle them, or delete it with force.",
-                {"uncertain": plain(uncertain)},
-            )  # fmt: skip
+        _require_settled(owner, force)
         owner.closing = True
         await self._end_work(owner)
+        try:
+            _require_settled(owner, force)  # ending its turn may have left something
+        except Refused:
+            owner.closing = False
+            raise
         assert owner.held is not None, "require_owned says so"
         try:
             await self.world.in_thread(remove_session, self.world, owner.held, session_id)
@@ -143,7 +143,7 @@ class House:
         self.owners.pop(session_id, None)
         await self.world.in_thread(owner.release)
         owner.ledger = Ledger()
-        owner.tell_changes()
+        owner.tell_recovery()  # nothing of it is uncertain any more, and there is no session to tell of
 
     async def offered(self) -> tuple[OfferedModel, ...]:
         """The practice model and what the chosen provider offers; one that does not answer offers what is chosen."""
@@ -401,6 +401,16 @@ class House:
     async def _root(self, workspace: str | None) -> str | None:
         """The workspace's folder with links resolved; None where there is none."""
         return await self.world.in_thread(shelf.root_of, self.world, workspace)
+
+
+def _require_settled(owner: Owner, force: bool) -> None:
+    """recoveryRequired for a session with unresolved effects (row B8)."""
+    uncertain = owner.snapshot().calls
+    if uncertain and not force:
+        raise Refused(
+            "recoveryRequired", "It has uncertain effects; settle them, or delete it with force.",
+            {"uncertain": plain(uncertain)},
+        )  # fmt: skip
 
 
 def _is_free(owner: Owner) -> bool:

@@ -255,6 +255,9 @@ class Owner:
         if timeless != self._shown_session:
             self._shown_session = timeless
             self.world.editor.tell(SessionTold(view))
+        self.tell_recovery()
+
+    def tell_recovery(self) -> None:
         now = self.snapshot()
         if now.revision != self._revision:
             known, self._revision = self._revision, now.revision

@@ -51,12 +51,7 @@ async def prompt(owner: Owner, epoch: str | None, client_message_id: str, sent: 
 
     `sent` as a text: without attachments, and no quick question."""
     sent = Prompt(sent) if isinstance(sent, str) else sent
-    if len(sent.text.encode("utf-8", "replace")) > prompt_bytes_max:
-        raise invalid("$.text", f"longer than {prompt_bytes_max} bytes")
-    if not sent.text.strip():
-        raise invalid("$.text", "empty")
-    if sent.aside and sent.command:
-        raise invalid("$.aside", "a slash command asks no model")
+    require_fit(sent)
     async with owner.delivering:
         known = owner.ledger.prompts.get(client_message_id)
         if known is not None:
@@ -68,6 +63,16 @@ async def prompt(owner: Owner, epoch: str | None, client_message_id: str, sent: 
         if epoch is not None:
             owner.require_epoch(epoch)
         return await _accept(owner, client_message_id, sent)
+
+
+def require_fit(sent: Prompt) -> None:
+    """Refused where no turn can be made of it."""
+    if len(sent.text.encode("utf-8", "replace")) > prompt_bytes_max:
+        raise invalid("$.text", f"longer than {prompt_bytes_max} bytes")
+    if not sent.text.strip():
+        raise invalid("$.text", "empty")
+    if sent.aside and sent.command:
+        raise invalid("$.aside", "a slash command asks no model")
 
 
 def status(owner: Owner, client_message_id: str) -> StatusView:
