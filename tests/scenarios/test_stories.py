@@ -4,19 +4,30 @@
     mode MODE                           of the session
     file NAME: TEXT                     somebody writes a file, also while a question is open
     file NAME is: TEXT                  what is on disk now; `file NAME is not there`
-    command CMD: WORDS                  what a command does: `prints TEXT`, `exits N`, `hangs`, `writes NAME`
+    file NAME is gone                   somebody removes it
+    link NAME: TARGET                   somebody makes one; `link NAME is: TARGET`
+    command CMD: WORDS                  what a command does: `prints TEXT`, `exits N`, `hangs`, `writes NAME`,
+                                        `outlives` (the kill of the server)
+    retry is on                         as by the setting, in this life and those that follow
     hold before "KIND" is recorded      the disk stops there, so that a kill can fall into that moment
-    hold before NAME is replaced
+    hold before NAME is replaced        or `moved`, `removed`
+    it is held                          that moment has come
+    model: TOOL {JSON}                  what the model calls when it is asked next, one line after the other; ATTEMPT,
+                                        INSPECTION and JOB, here and in a prompt, are those of the story
     you: TEXT                           a prompt; `\\n` parts its lines
     you stop                            the running turn; `you resume` the queue; `you close` the session
     asked TITLE -> ANSWER               the question that is open; ANSWER: once, session, reject NOTE, waive, nothing, …
-    asked TITLE                         it stays open
+    asked TITLE                         it stays open; for TITLE the tool's name is enough
+    the model asks: TEXT -> ANSWER      its question to the person
     kill                                the process is gone; a new one opens the session
     answer: TEXT                        the turn ends, and its text holds TEXT
     ends: REASON                        the turn ends so
     changed: NAME, …                    the files it really changed; `changed: nothing`
     call TITLE: STATE                   the last call of that title
     reply: TEXT                         the reply of the call named last holds TEXT
+    plan: TEXT (STATE), …               what the model shows of its plan
+    told: TEXT                          a notice to model and person holds TEXT
+    offered: ACTION, …                  what can be done about the uncertain effect now; `offered: nothing`
     queue: TEXT, …                      what waits; `(paused)` behind it; `queue: nothing`
     uncertain: TITLE, …                 `uncertain: nothing`
     settled: TITLE = WORD
@@ -29,7 +40,7 @@ Everything else fails: a story that is not understood proves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -38,10 +49,15 @@ import attrs
 import pytest
 
 from steadyhand.adapters.model_practice import PracticeModel
-from steadyhand.core.record import Settlement
+from steadyhand.core.environment import attempt_mark_name
+from steadyhand.core.model import CallProposed, Finish, ModelRequest, StreamPart, TextPart
+from steadyhand.core.questions import UserQuestion
+from steadyhand.core.record import Notice, Settlement
+from steadyhand.core.settings import Settings
 from steadyhand.core.show import call_view, last_text
-from steadyhand.core.views import CallView
-from steadyhand.ports import Finished
+from steadyhand.core.told import TurnEvent
+from steadyhand.core.views import CallView, PlanTold
+from steadyhand.ports import Finished, Survivor
 from steadyhand.session import prompts
 from steadyhand.session.owner import Owner
 from tests.support.disks import Operation
@@ -54,6 +70,44 @@ questions_max = 20
 
 def listed(text: str) -> list[str]:
     return [] if text == "nothing" else text.split(", ")
+
+
+class StoryModel:
+    """Calls what the story says, one call an answer, and is the practice model otherwise."""
+
+    def __init__(self, calls: list[str], spelled: Callable[[str], str]) -> None:
+        self.calls = calls
+        self.spelled = spelled
+        self.called = False
+
+    async def ask(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        if self.calls:
+            tool, _, arguments = self.calls.pop(0).partition(" ")
+            self.called = True
+            yield CallProposed(tool, self.spelled(arguments))
+            yield Finish("calls")
+        elif self.called:
+            self.called = False
+            yield TextPart("That is it.")
+            yield Finish("stop")
+        else:
+            async for part in PracticeModel().ask(request):
+                yield part
+
+
+class StoryEditor(ScriptedEditor):
+    """Also asked by the model itself."""
+
+    def __init__(self, *parks: Park) -> None:
+        super().__init__(*parks)
+        self.asked: UserQuestion | None = None
+        self.answered = anyio.Event()
+        self.answer = ""
+
+    async def ask_user(self, question: UserQuestion) -> str | None:
+        self.asked = question
+        await self.answered.wait()
+        return self.answer
 
 
 @attrs.define(eq=False)
@@ -76,6 +130,9 @@ class Player:
         self.all: list[Life] = []
         self.processes: list[FakeProcesses] = []
         self.scripts: dict[str, Script] = {}
+        self.outliving: set[str] = set()
+        self.calls: list[str] = []
+        self.settings = Settings()
         self.holds: Callable[[Operation], bool] = lambda _: False
         self.turn: str | None = None
         self.call: CallView | None = None
@@ -91,21 +148,39 @@ class Player:
         parks = [Park() for _ in range(questions_max)]
         disk = GatedDisk(self.holds)
         processes = FakeProcesses(self.scripts, environment={"PATH": "/usr/bin:/bin"})
+        processes.survivors_of = self.left_over()
+        model = StoryModel(self.calls, self.spelled)
         self.processes.append(processes)
         stage = await self.lives.enter_async_context(
             staged(
                 self.folder,
-                editor=ScriptedEditor(*parks),
+                editor=StoryEditor(*parks),
                 disk=disk,
                 processes=processes,
                 state=state,
                 life=number,
-                models=lambda provider, name: PracticeModel(),
+                models=lambda provider, name: model,
+                settings=self.settings,
             )
         )
         self.lives.callback(disk.go.set)
         owner = await stage.opened(self.now.owner.session_id) if self.all else await stage.session()
         self.all.append(Life(stage, owner, disk, parks))
+
+    def left_over(self) -> dict[str, Sequence[Survivor] | None]:
+        """What still runs after a kill, by its mark."""
+        runs = [run for processes in self.processes for run in processes.runs if run.command in self.outliving]
+        found = enumerate(runs, 4001)
+        return {run.environment[attempt_mark_name]: [Survivor(pid, "then", run.command)] for pid, run in found}
+
+    def spelled(self, arguments: str) -> str:
+        """With the ids of the story in the place of their words."""
+        uncertain, jobs = self.now.owner.ledger.uncertain(), list(self.now.owner.ledger.jobs)
+        if uncertain:
+            arguments = arguments.replace("ATTEMPT", uncertain[0].attempt_id)
+            if (latest := uncertain[0].inspection) is not None:
+                arguments = arguments.replace("INSPECTION", latest.inspection_id)
+        return arguments.replace("JOB", jobs[-1]) if jobs else arguments
 
     async def play(self, line: str) -> None:
         for pattern, act in self.lines():
@@ -121,9 +196,16 @@ class Player:
             (r"file (\S+): (.*)", self.put),
             (r"file (\S+) is: (.*)", self.is_there),
             (r"file (\S+) is not there", self.is_not_there),
+            (r"file (\S+) is gone", self.remove),
+            (r"link (\S+): (.*)", self.put_link),
+            (r"link (\S+) is: (.*)", self.link_is),
+            (r"it is held", self.come_to_rest),
+            (r"retry is on", self.switch_retry_on),
+            (r"model: (\w+ \{.*\})", self.will_call),
+            (r"the model asks: (.+?) -> (.*)", self.answer_model),
             (r"command (.+?): (.*)", self.set_command),
             (r'hold before "(\w+)" is recorded', self.hold_record),
-            (r"hold before (\S+) is replaced", self.hold_replacement),
+            (r"hold before (\S+) is (replaced|moved|removed)", self.hold_deed),
             (r"you: (.*)", self.say),
             (r"you (stop|resume|close)", self.press),
             (r"asked (.+?)(?: -> (.*))?", self.answer),
@@ -133,6 +215,9 @@ class Player:
             (r"changed: (.*)", self.changed),
             (r"call (.+): (\w+)", self.call_is),
             (r"reply: (.*)", self.reply_is),
+            (r"plan: (.*)", self.plan_is),
+            (r"told: (.*)", self.told),
+            (r"offered: (.*)", self.offered),
             (r"queue: (.*)", self.queue_is),
             (r"uncertain: (.*)", self.uncertain_is),
             (r"settled: (.+) = (\w+)", self.settled_is),
@@ -160,6 +245,8 @@ class Player:
                     script.finished = Finished(int(code), None, False, (), True)
                 case ["hangs"]:
                     script.hangs, script.started = True, anyio.Event()
+                case ["outlives"]:
+                    self.outliving.add(command)
                 case ["writes", name]:
                     path = self.now.stage.root / name
                     script.effect = lambda _, path=path: path.write_text("x") and None
@@ -171,12 +258,43 @@ class Player:
     async def hold_record(self, kind: str) -> None:
         self.now.disk.matches = lambda operation: kind in operation.kinds
 
-    async def hold_replacement(self, name: str) -> None:
-        verbs = ("exchange", "rename", "rename_new")
-        self.now.disk.matches = lambda op: op.verb in verbs and op.target.endswith(f"-> {name}")
+    async def hold_deed(self, name: str, deed: str) -> None:
+        def is_it(operation: Operation) -> bool:
+            match deed:
+                case "replaced":
+                    verbs = ("exchange", "rename", "rename_new")
+                    return operation.verb in verbs and operation.target.endswith(f"-> {name}")
+                case "moved":
+                    return operation.verb == "rename_to" and operation.target.startswith(f"{name} ->")
+                case _:
+                    return operation.verb == "rename_new" and operation.target.startswith(f"{name} ->")
+
+        self.now.disk.matches = is_it
+
+    async def remove(self, name: str) -> None:
+        (self.now.stage.root / name).unlink()
+
+    async def put_link(self, name: str, target: str) -> None:
+        (self.now.stage.root / name).symlink_to(target)
+
+    async def switch_retry_on(self) -> None:
+        self.settings = attrs.evolve(self.settings, retry=True)
+        self.now.stage.house.world.settings = self.settings
+
+    async def will_call(self, call: str) -> None:
+        self.calls.append(call)
+
+    async def answer_model(self, question: str, answer: str) -> None:
+        editor = self.now.stage.editor
+        assert isinstance(editor, StoryEditor)
+        await until(lambda: editor.asked is not None)
+        assert editor.asked is not None
+        assert editor.asked.question == question
+        editor.answer = answer
+        editor.answered.set()
 
     async def say(self, text: str) -> None:
-        self.turn = (await self.now.stage.send(self.now.owner, text)).turn_id
+        self.turn = (await self.now.stage.send(self.now.owner, self.spelled(text))).turn_id
 
     async def press(self, what: str) -> None:
         owner = self.now.owner
@@ -194,7 +312,7 @@ class Player:
     async def answer(self, title: str, answer: str) -> None:
         park = self.now.parks[self.now.asked]
         question = await park.wait_any()
-        assert question.title == title
+        assert title in (question.title, question.tool)
         if answer:
             self.now.asked += 1
             option, _, note = answer.partition(" ")
@@ -251,6 +369,22 @@ class Player:
         assert self.call.reply is not None
         assert text in self.call.reply.text
 
+    async def plan_is(self, items: str) -> None:
+        events = [told.event for told in self.now.stage.editor.told if isinstance(told, TurnEvent)]
+        plans = [event for event in events if isinstance(event, PlanTold)]
+        assert [f"{item.text} ({item.state})" for item in plans[-1].items] == listed(items)
+
+    async def told(self, text: str) -> None:
+        notices = [record.text for record in on_disk(self.now.owner) if isinstance(record, Notice)]
+        assert any(text in notice for notice in notices), notices
+
+    async def offered(self, actions: str) -> None:
+        snapshot = self.now.owner.snapshot()
+        assert [action for view in (*snapshot.calls, *snapshot.settled) for action in view.actions] == listed(actions)
+
+    async def link_is(self, name: str, target: str) -> None:
+        assert str((self.now.stage.root / name).readlink()) == target
+
     async def queue_is(self, texts: str) -> None:
         found = [item.text + (" (paused)" if item.paused else "") for item in self.now.owner.queue()]
         assert found == listed(texts)
@@ -303,9 +437,8 @@ def test_every_story_says_what_it_shows(path: Path) -> None:
     head = text.split("\n\n")[0]
     assert all(line.startswith("# ") for line in head.splitlines())
     assert re.search(r"\b[A-Z]\d+\b|case \d+", head)
-    expectations = re.findall(
-        r"^(?:answer|ends|changed|reply|queue|uncertain|settled|shown|ran|call .*|file .* is.*)", text, re.M
-    )
+    words = "answer|ends|changed|reply|queue|uncertain|settled|shown|told|plan|offered|ran"
+    expectations = re.findall(rf"^(?:{words}|call .*|file .* is.*|link .* is.*)", text, re.M)
     assert len(expectations) >= 3
 
 
