@@ -24,14 +24,12 @@ from steadyhand.core.transcript import outgoing, validate
 from steadyhand.core.views import TurnEnded
 from steadyhand.journal.log import Journal
 from tests.crash.promises import (
-    AFTER,
-    BEFORE,
     COMMAND,
     COUNTER,
     NOTES,
     PROMPT,
     SESSION,
-    STORY,
+    WORDS,
     changes,
     lay_out,
     temporary,
@@ -104,9 +102,9 @@ def mend(disk: MatchingFault) -> None:
 async def story_operations(place: Place) -> list[Operation]:
     counting = CountingDisk(system_disk())
     async with rig(place, disk=counting, processes=processes(place)) as house:
-        assert (await house.say(await house.create(), STORY, PROMPT)).reason == "done"
+        assert (await house.say(await house.create(), WORDS.prompt, PROMPT)).reason == "done"
         operations = list(counting.operations)
-    assert place.files() == {**NOTES, **AFTER}
+    assert place.files() == WORDS.last_files
     assert len(operations) >= operations_min
     return operations
 
@@ -156,7 +154,7 @@ async def _faulty_life(place: Place, disk: MatchingFault, acknowledged: Acknowle
         if isinstance(ended, Refused):
             assert ended.kind == "journalBroken"
             assert ended.message.endswith(".")
-            assert place.files() == {**NOTES, **{name: old for name, old in BEFORE.items() if old is not None}}
+            assert place.files() == {**NOTES, **{name: old for name, old in WORDS.before.items() if old is not None}}
             mend(disk)
             return
         owner = house.house.owners[SESSION]
@@ -174,7 +172,7 @@ async def _faulty_life(place: Place, disk: MatchingFault, acknowledged: Acknowle
 async def _story_or_refusal(house: Rig) -> TurnEnded | Refused:
     try:
         await house.create()
-        return await house.say(SESSION, STORY, PROMPT)
+        return await house.say(SESSION, WORDS.prompt, PROMPT)
     except Refused as refused:
         return refused
 
@@ -182,14 +180,14 @@ async def _story_or_refusal(house: Rig) -> TurnEnded | Refused:
 def _only_what_was_started(place: Place, ledger: Ledger, acknowledged: Acknowledged) -> None:
     """What happened has a durable start, and no call is said to have done less than it did."""
     files, started = place.files(), acknowledged.started()
-    for name, content in BEFORE.items():
-        assert files.get(name) in (content, AFTER[name]), f"{name} is neither old nor new"
+    for name, content in WORDS.before.items():
+        assert files.get(name) in (content, WORDS.after[name]), f"{name} is neither old nor new"
     for call in ledger.calls.values():
-        file = changes(call.tool, call.arguments)
+        changed = changes(call.tool, call.arguments)
         state = call_state(call, Live())
-        if file is None:
+        if changed is None:
             continue
-        happened = files.get(file) != BEFORE[file]
+        happened = _happened(files, changed)
         if happened:
             assert call.call_id in started, f"{call.tool} ran without a durable start [I1]"
             assert state not in DID_NOT_RUN, f"{call.tool} happened and is called {state}"
@@ -197,6 +195,11 @@ def _only_what_was_started(place: Place, ledger: Ledger, acknowledged: Acknowled
             assert happened
         if call.call_id not in started:
             assert state in DID_NOT_RUN
+
+
+def _happened(files: dict[str, str], changed: Sequence[str]) -> bool:
+    """Whether any of these files is no more as it was."""
+    return any(files.get(name) != WORDS.before[name] for name in changed)
 
 
 def _acknowledged_is_kept(place: Place, acknowledged: Acknowledged) -> None:
@@ -228,8 +231,7 @@ async def _mended(house: Rig, epoch: str | None, before: bytes, first: int | Non
     assert not [name for name in house.place.files() if temporary(name)]
     files = house.place.files()
     for call in ledger.calls.values():
-        file = changes(call.tool, call.arguments)
-        if file is not None and files.get(file) != BEFORE[file]:
+        if _happened(files, changes(call.tool, call.arguments) or ()):
             assert call_state(call, Live()) not in DID_NOT_RUN
     assert (await house.say(SESSION, "say on", "prompt-2")).reason == "done"
     assert house.place.files() == files
@@ -253,10 +255,10 @@ async def test_short_writes_are_completed(places: Callable[[], Place]) -> None:
     place = places()
     disk = MatchingFault(system_disk(), lambda operation: len(operation.piece) > 1, "short", times=None)
     async with rig(place, disk=disk, processes=processes(place)) as house:
-        assert (await house.say(await house.create(), STORY, PROMPT)).reason == "done"
+        assert (await house.say(await house.create(), WORDS.prompt, PROMPT)).reason == "done"
         assert house.editor.warnings == []
     assert len(disk.failed) > operations_min
-    assert place.files() == {**NOTES, **AFTER}
+    assert place.files() == WORDS.last_files
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,15 @@ from steadyhand.core.ledger import Ledger
 from steadyhand.core.questions import Answer, PermissionQuestion
 from steadyhand.core.recovery import SettleSetting
 from tests.crash.promises import (
-    AFTER,
     COMMAND,
     COUNTER,
-    NOTES,
+    HAND,
     PROMPT,
     SESSION,
+    WORDS,
     Left,
     Opened,
+    Story,
     keeps_promises,
     lay_out,
     lives_after,
@@ -62,27 +63,27 @@ class Point:
         return f"killed {self.when} operation {self.number}: {self.what}"
 
 
-def tell(place: Place, point: Point | None) -> Died[tuple[str, list[Operation]]]:
+def tell(place: Place, point: Point | None, story: Story = WORDS) -> Died[tuple[str, list[Operation]]]:
     """The story, killed at a point; how it ended, and every durable operation."""
 
     async def life() -> tuple[str, list[Operation]]:
         counting = CountingDisk(system_disk())
         disk = counting if point is None else KillingDisk(counting, point.number, point.when)
-        async with rig(place, disk=disk) as house:
-            reason = await tell_story(house)
+        async with story.life(place, 1, disk=disk) as house:
+            reason = await tell_story(house, story)
         return reason, counting.operations
 
     return forked(life)
 
 
-def whole_story(folder: Path) -> list[Operation]:
+def whole_story(folder: Path, story: Story = WORDS) -> list[Operation]:
     """Every durable operation of the story up to its end; it ends well and does each thing once."""
-    place = lay_out(Place.under(folder / "unharmed"))
-    died = tell(place, None)
+    place = lay_out(Place.under(folder / "unharmed"), story)
+    died = tell(place, None, story)
     assert died.value is not None
     reason, operations = died.value
     assert reason == "done"
-    assert place.files() == {**NOTES, **AFTER}
+    assert place.files() == story.last_files
     # What follows the journal's last record (a summary for the list) is not always the same.
     last = max(operation.number for operation in operations if operation.target.endswith("/journal.jsonl"))
     return operations[:last]
@@ -99,50 +100,65 @@ def variants(number: int, operation: Operation | None, ways: Sequence[When]) -> 
     return [Point(number, when, str(operation)) for when in ways if halves or when != "half"]
 
 
-@pytest.mark.parametrize("settle", ["checked", "ask"])
-def test_a_turn_killed_at_every_operation_in_memory(in_memory: Path, settle: SettleSetting) -> None:
+@pytest.mark.parametrize(
+    ("story", "settle"), [(WORDS, "checked"), (WORDS, "ask"), (HAND, "checked")], ids=["words", "words-ask", "hand"]
+)
+def test_a_turn_killed_at_every_operation_in_memory(in_memory: Path, story: Story, settle: SettleSetting) -> None:
     """Nothing happens twice, nothing that may have run is called not run, every file is old or new, what can be
     checked is settled (or stays, with `ask`), nothing is left behind, opening again writes nothing, and the work
-    goes on; the resent prompt runs only if it was never durable.
+    goes on; the resent prompt runs only if it was never durable. A move killed between its two paths is named so, and
+    what runs in the background is told, is no uncertain effect and can be stopped.
 
-    Rows J2, J3, J4, J8, C1-C4, C7, C8, D1, W2, W9, B3, T1; [I1] [I3] [I4] [I5] [I9] [I16]; cases 20, 61.
+    Rows J2, J3, J4, J8, C1-C4, C7, C8, D1, W2, W3, W4, W8, W9, B3, E5, T1; [I1] [I3] [I4] [I5] [I9] [I16];
+    cases 20, 61, 98.
     """
-    _killed_everywhere(in_memory, settle, EVERY_WAY)
+    _killed_everywhere(in_memory, settle, EVERY_WAY, story)
 
 
-def test_a_turn_killed_at_every_operation_on_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("story", [WORDS, HAND], ids=["words", "hand"])
+def test_a_turn_killed_at_every_operation_on_disk(tmp_path: Path, story: Story) -> None:
     """The same where files really lie (rows J4, C1, C2; [I1])."""
-    _killed_everywhere(tmp_path, "checked", NOT_BEFORE)
+    _killed_everywhere(tmp_path, "checked", NOT_BEFORE, story)
 
 
-def _killed_everywhere(folder: Path, settle: SettleSetting, ways: Sequence[When]) -> None:
-    operations = whole_story(folder)
+def _first_of(story: Story, operations: Sequence[Operation]) -> int:
+    """What comes before the first call is the same in every story, and is killed in one of them."""
+    if story is WORDS:
+        return 1
+    return next(operation.number for operation in operations if "assistant" in operation.kinds)
+
+
+def _killed_everywhere(folder: Path, settle: SettleSetting, ways: Sequence[When], story: Story) -> None:
+    operations = whole_story(folder, story)
     assert len(operations) >= operations_min
-    points = 0
-    for number in itertools.count(1):
+    points, first = 0, _first_of(story, operations)
+    for number in itertools.count(first):
         operation = operations[number - 1] if number <= len(operations) else None
         for point in variants(number, operation, ways):
-            place = lay_out(Place.under(folder / f"{number}-{point.when}"))
-            died = tell(place, point)
+            place = lay_out(Place.under(folder / f"{number}-{point.when}"), story)
+            died = tell(place, point, story)
             if died.value is not None:
                 assert died.value[0] == "done"
                 assert number > len(operations), f"not {point}"
-                assert points > len(operations)
+                assert points > len(operations[first:])
                 return
             assert died.signal == signal.SIGKILL, point
-            after_this_death(place, Left.of(place), str(point), settle)
+            left = Left.of(place, has_jobs=story.has_jobs)
+            after_this_death(place, left, str(point), settle, story=story)
             points += 1
             shutil.rmtree(place.base)
 
 
-def after_this_death(place: Place, left: Left, point: str, settle: SettleSetting = "checked", life: int = 2) -> None:
+def after_this_death(
+    place: Place, left: Left, point: str, settle: SettleSetting = "checked", life: int = 2, story: Story = WORDS
+) -> None:
     try:
         if not left.records:
-            assert forked(lambda: lives_without(place)).value == {**NOTES, **AFTER}
+            assert forked(lambda: lives_without(place, story)).value == story.last_files
             return
-        later = forked(lambda: lives_after(place, settle, life)).value
+        later = forked(lambda: lives_after(place, settle, life, story)).value
         assert later is not None
-        keeps_promises(left, later, settle)
+        keeps_promises(left, later, settle, story)
     except AssertionError as broken:
         raise AssertionError(f"{point}\n{broken}") from broken
 
@@ -155,8 +171,10 @@ DEATHS: dict[str, tuple[str, int, When]] = {
     "a temporary file, half written": (f"write .{EDIT}.", 1, "half"),
     "replaced, the old content beside it": (f"exchange .{EDIT}.", 1, "after"),
     "replaced, its result torn": ('write {journal} "result"', 3, "half"),
-    "a command was about to run": ('write {journal} "started"', 4, "after"),
-    "a command has run, its result torn": ('write {journal} "result"', 4, "half"),
+    "moved, and nothing synced": ("rename_to here.txt", 1, "after"),
+    "displaced to be deleted": ("rename_new gone.txt .gone.txt.", 1, "after"),
+    "a command was about to run": ('write {journal} "started"', 6, "after"),
+    "a command has run, its result torn": ('write {journal} "result"', 6, "half"),
 }
 """How it looked on disk → the operation to die at: words its name has in this order, the how-manieth of them."""
 
@@ -255,9 +273,9 @@ def test_killed_in_the_middle_of_a_command_it_is_unknown(in_memory: Path) -> Non
 
     assert forked(ended_by_it).signal == signal.SIGKILL
     left = Left.of(place)
-    assert left.files[COUNTER] == AFTER[COUNTER]
+    assert left.files[COUNTER] == WORDS.after[COUNTER]
     assert left.having("result") == set()
-    later = value_of(forked(lambda: lives_after(place, prompt=prompt)))
+    later = value_of(forked(lambda: lives_after(place, story=attrs.evolve(WORDS, prompt=prompt))))
     (attempt,) = later.opened.ledger.attempts.values()
     assert list(later.opened.states.values()) == ["unknown"]
     assert attempt.uncertain
@@ -265,7 +283,7 @@ def test_killed_in_the_middle_of_a_command_it_is_unknown(in_memory: Path) -> Non
     assert [uncertain.title for uncertain in later.opened.snapshot.calls] == [attempt.title]
     assert later.journals == [later.opened.journal] * 2
     assert later.resent is None
-    assert later.last_files[COUNTER] == AFTER[COUNTER]
+    assert later.last_files[COUNTER] == WORDS.after[COUNTER]
 
 
 def value_of(died: Died[T]) -> T:

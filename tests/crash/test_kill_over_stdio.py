@@ -14,11 +14,8 @@ from typing import Any
 import pytest
 
 from tests.crash.promises import (
-    AFTER,
-    BEFORE,
-    NOTES,
     PROMPT,
-    STORY,
+    WORDS,
     Left,
     lay_out,
     temporary,
@@ -53,8 +50,10 @@ FAULTS: dict[str, Json] = {
     "a file is about to be replaced": {"verb": "exchange", "target": "old.txt"},
     "a file was replaced": {"verb": "exchange", "target": "edited.txt", "when": "after"},
     "the old content is removed": {"verb": "unlink", "target": "edited.txt", "when": "after"},
+    "a file was moved": {"verb": "rename_to", "target": "here.txt", "when": "after"},
+    "a file lies displaced, to be deleted": {"verb": "rename_new", "target": "gone.txt", "when": "after"},
     "a result is half written": {"verb": "write", "carries": "result", "turn": 3, "when": "half"},
-    "a command's result is about to be written": {"verb": "write", "carries": "result", "turn": 4},
+    "a command's result is about to be written": {"verb": "write", "carries": "result", "turn": 6},
     "the end is written": {"verb": "write", "carries": "ended", "when": "half"},
 }
 
@@ -102,7 +101,12 @@ def live_until_killed(client: RawClient, place: Place) -> None:
     created = client.ask("steadyhand/session/create", {})
     try:
         session = client.result(created, exit_s_max)
-        asked = {"sessionId": session["sessionId"], "epoch": session["epoch"], "clientMessageId": PROMPT, "text": STORY}
+        asked = {
+            "sessionId": session["sessionId"],
+            "epoch": session["epoch"],
+            "clientMessageId": PROMPT,
+            "text": WORDS.prompt,
+        }
         client.ask("steadyhand/turn/start", asked)
     except (AssertionError, BrokenPipeError):
         assert client.process.poll() is not None, "the server neither answers nor dies"
@@ -114,7 +118,7 @@ def test_every_kind_of_operation_is_meant(start: Start, place: Place, tmp_path: 
     log = tmp_path / "log"
     client = start({"log": str(log)})
     greet(client, place)
-    asked = {"command": "steadyhand.ask", "arguments": [{"text": STORY}]}
+    asked = {"command": "steadyhand.ask", "arguments": [{"text": WORDS.prompt}]}
     assert client.request("workspace/executeCommand", asked)["reason"] == "done"
     assert client.shut_down() == 0
     verbs = {line.split()[0] for line in log.read_text().splitlines()}
@@ -169,12 +173,14 @@ def _says_what_is(left: Left, opened: Json, place: Place) -> None:
     assert opened["damaged"] == 0
     uncertain = {each["callId"] for each in opened["snapshot"]["calls"]}
     settled = {each["callId"]: each["settled"] for each in opened["snapshot"]["settled"]}
-    for call_id, (tool, file) in left.proposed.items():
-        if file is None:
+    for call_id, (tool, changed) in left.proposed.items():
+        if changed is None:
             assert states[call_id] == (("returned" if call_id in left.having("tool") else "notRun"), None)
             continue
-        happened = files.get(file) != BEFORE[file]
-        assert files.get(file) in (BEFORE[file], AFTER[file])
+        new = {name for name in changed if files.get(name) == WORDS.after[name]}
+        assert new == {name for name in changed if files.get(name) != WORDS.before[name]}
+        assert new in (set(), set(changed)), "no call of it can stop half-way"
+        happened = bool(new)
         if call_id in left.having("result"):
             assert states[call_id] == ("returned", None)
             assert happened
@@ -196,7 +202,7 @@ def _goes_on(client: RawClient, session: Json, left: Left, place: Place, files: 
     assert answer["reason"] == "done"
     assert answer["changed"] == []
     assert "done: 1 of 1" in answer["text"]
-    resent = {"sessionId": session["sessionId"], "clientMessageId": PROMPT, "text": STORY}
+    resent = {"sessionId": session["sessionId"], "clientMessageId": PROMPT, "text": WORDS.prompt}
     answer = client.request(
         "workspace/executeCommand", {"command": "steadyhand.ask", "arguments": [{**resent, "wait": False}]}
     )
@@ -212,4 +218,4 @@ def _goes_on(client: RawClient, session: Json, left: Left, place: Place, files: 
         client.notification(
             "steadyhand/turn/event", that=lambda told: told["turnId"] == turn_id and told["event"]["kind"] == "ended"
         )
-        assert place.files() == {**NOTES, **AFTER}
+        assert place.files() == WORDS.last_files

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from steadyhand.journal.format import read_journal
 from tests.crash import promises
-from tests.crash.promises import AFTER, BEFORE, COUNTER, STORY, Left, lay_out, opened, temporary
+from tests.crash.promises import COUNTER, WORDS, Left, lay_out, opened, temporary
 from tests.prove.kills import scratch
 from tests.prove.tally import Tally
 from tests.support.killed_server import shipped
@@ -87,7 +87,7 @@ def _unharmed(folder: Path, library: Path, tally: Tally) -> list[str]:
     tally.states += 1
     if below != asked:
         tally.violation("the program changes files round its port", f"{below - asked} {asked - below}")
-    if place.files() != {**promises.NOTES, **AFTER}:
+    if place.files() != WORDS.last_files:
         tally.violation("the story goes wrong under the interposer", "unharmed")
     return found
 
@@ -117,7 +117,7 @@ def _tell(place: Place, command: list[str], environment: Mapping[str, str]) -> N
                 "initializationOptions": {"mode": "auto"},
             }
             client.initialize(folders, answer_s_max)
-            asked = {"command": "steadyhand.ask", "arguments": [{"text": STORY}]}
+            asked = {"command": "steadyhand.ask", "arguments": [{"text": WORDS.prompt}]}
             client.request("workspace/executeCommand", asked, answer_s_max)
             client.shut_down(answer_s_max)
         except (ErrorAnswer, LimitReached, BrokenPipeError, AssertionError):
@@ -130,8 +130,8 @@ def _one(folder: Path, library: Path, number: int, call: str, act: str, tally: T
     command, environment = shipped(place.state)
     _tell(place, command, {**environment, **_preloaded(library, place, PROVE_N=str(number), PROVE_ACT=act)})
     tally.states += 1
-    for name, content in BEFORE.items():
-        if place.files().get(name) not in (content, AFTER[name]):
+    for name, content in WORDS.before.items():
+        if place.files().get(name) not in (content, WORDS.after[name]):
             tally.violation("a file is neither old nor new", where)
     try:
         for session in sorted((place.state / "sessions").iterdir()) if (place.state / "sessions").is_dir() else []:
@@ -150,13 +150,13 @@ async def _later(place: Place, session_id: str) -> None:
     promises._said_once(first.ledger, read_journal(first.journal).records)
     promises._nothing_done_by_opening(left, first)
     started, ended = left.having("started"), left.having("result")
-    for call_id, (_, file) in left.proposed.items():
-        happened = file is not None and first.files.get(file) != BEFORE[file]
+    for call_id, (_, files) in left.proposed.items():
+        happened = any(first.files.get(name) != WORDS.before[name] for name in files or ())
         state = first.states[call_id]
         assert not happened or call_id in started, "an effect without a durable start"
         if call_id in started and call_id not in ended:
             assert state == "unknown", f"a call that may have run is called {state}"
-        if state == "returned" and file is not None:
+        if state == "returned" and files is not None:
             assert happened, "a call is called returned and its effect is not there"
     async with rig(place, life=3) as house:
         await house.open(session_id)

@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 
 from steadyhand.adapters.disk import system_disk
-from tests.crash.promises import Left, keeps_promises, lay_out, lives_after, lives_without, tell_story
+from tests.crash.promises import WORDS, Left, Story, keeps_promises, lay_out, lives_after, lives_without, tell_story
 from tests.prove.tally import Tally
 from tests.support.disks import CountingDisk, KillingDisk, Operation, When
-from tests.support.turns import Place, forked, rig
+from tests.support.turns import Place, forked
 
 memory_disk = Path("/dev/shm")
 
@@ -23,14 +23,14 @@ def scratch() -> Path:
     return Path(tempfile.mkdtemp(prefix="steadyhand-prove-", dir=memory_disk if memory_disk.is_dir() else None))
 
 
-def operations(folder: Path) -> list[Operation]:
+def operations(folder: Path, story: Story = WORDS) -> list[Operation]:
     """All of the story, told unharmed."""
-    place = lay_out(Place.under(folder / "unharmed"))
+    place = lay_out(Place.under(folder / "unharmed"), story)
 
     async def life() -> list[Operation]:
         counting = CountingDisk(system_disk())
-        async with rig(place, disk=counting) as house:
-            await tell_story(house)
+        async with story.life(place, 1, disk=counting) as house:
+            await tell_story(house, story)
         return list(counting.operations)
 
     died = forked(life)
@@ -38,33 +38,33 @@ def operations(folder: Path) -> list[Operation]:
     return died.value
 
 
-def kill_everywhere(tally: Tally, part: int, parts: int, each: int = 1) -> None:
+def kill_everywhere(tally: Tally, story: Story, part: int, parts: int, each: int = 1) -> None:
     """`states` counts lives that were killed."""
     folder = scratch()
     try:
-        found = operations(folder)
+        found = operations(folder, story)
         for operation in found[part :: parts * each]:
             whens: list[When] = ["before", "after", "half"] if operation.verb == "write" else ["before", "after"]
             for when in whens:
-                _one(folder, operation, when, tally)
+                _one(folder, story, operation, when, tally)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one(folder: Path, operation: Operation, when: When, tally: Tally) -> None:
+def _one(folder: Path, story: Story, operation: Operation, when: When, tally: Tally) -> None:
     where = f"killed {when} operation {operation.number}: {operation}"
-    place = lay_out(Place.under(folder / f"{operation.number}-{when}"))
+    place = lay_out(Place.under(folder / f"{operation.number}-{when}"), story)
 
     async def life() -> None:
-        async with rig(place, disk=KillingDisk(system_disk(), operation.number, when)) as house:
-            await tell_story(house)
+        async with story.life(place, 1, disk=KillingDisk(system_disk(), operation.number, when)) as house:
+            await tell_story(house, story)
 
     async def later() -> None:
-        left = Left.of(place)
+        left = Left.of(place, has_jobs=story.has_jobs)
         if left.records:
-            keeps_promises(left, await lives_after(place))
+            keeps_promises(left, await lives_after(place, story=story), story=story)
         else:
-            await lives_without(place)
+            await lives_without(place, story)
 
     died = forked(life)
     tally.states += 1

@@ -30,7 +30,7 @@ from steadyhand.core.refusal import Refused
 from steadyhand.core.views import InspectionView
 from steadyhand.session import house as houses
 from steadyhand.session import resolving
-from tests.crash.promises import AFTER, NOTES, SESSION, lay_out, tell_story
+from tests.crash.promises import SESSION, WORDS, lay_out, tell_story
 from tests.prove.kills import operations, scratch
 from tests.prove.lives import SCENE, first_tree, life, many, outcomes, reopened, seen
 from tests.prove.power import JOURNAL
@@ -104,7 +104,7 @@ def _stopped_owner(folder: Path, operation: Operation, tally: Tally) -> None:
     finally:
         os.kill(pid, signal.SIGCONT)
         _, status = os.waitpid(pid, 0)
-    if status != 0 or place.files() != {**NOTES, **AFTER}:
+    if status != 0 or place.files() != WORDS.last_files:
         tally.violation("a stopped owner did not end its story", where)
     shutil.rmtree(place.base, ignore_errors=True)
 

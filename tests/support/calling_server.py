@@ -1,46 +1,20 @@
 """The shipped server with a model that calls the tools a prompt names, for tools the practice model has no word for.
 
-Run as `python tests/support/calling_server.py [flags of steadyhand]`. Each line of a prompt is a tool's name and its
-arguments as JSON, carried out one after the other; the answer is the replies, one after the other.
-
-    run_command {"command": "sleep 300", "background": true}
+Run as `python tests/support/calling_server.py [flags of steadyhand]`. What a prompt may say stands in
+tests/support/calling_model.py.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 from steadyhand.__main__ import read_flags, run, system_ports
-from steadyhand.core.model import CallProposed, Finish, ModelRequest, ReplyMessage, StreamPart, TextPart, UserMessage
 from steadyhand.edge.stdio import claim_stdio
-from steadyhand.ports import Model
+from tests.support.calling_model import calling_models
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class CallingModel:
-    """`ports.Model`; derived from the messages alone."""
-
-    async def ask(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
-        last = max(at for at, message in enumerate(request.messages) if isinstance(message, UserMessage))
-        asked = request.messages[last]
-        assert isinstance(asked, UserMessage)
-        lines = [line for line in asked.text.split("\n") if line.strip()]
-        replies = [message.text for message in request.messages[last:] if isinstance(message, ReplyMessage)]
-        if len(replies) < len(lines):
-            tool, _, arguments = lines[len(replies)].partition(" ")
-            yield CallProposed(tool, arguments)
-            yield Finish("calls")
-            return
-        yield TextPart("\n".join(replies))
-        yield Finish("stop")
-
-
-def calling_models(provider: str, name: str) -> Model:
-    return CallingModel()
 
 
 def command(state: Path) -> tuple[list[str], dict[str, str]]:
