@@ -17,13 +17,12 @@ import attrs
 from steadyhand.core.refusal import Refused
 from steadyhand.core.told import Told
 from steadyhand.core.views import CallChanged, TurnEvent
-from tests.prove.lives import PLAIN, SESSION, Story, life, seen
+from tests.prove.lives import SESSION, Story, seen
 from tests.prove.power import Gate, states
 from tests.prove.power_loss import Prover
 from tests.prove.tally import Tally
 from tests.prove.truth import Truth, broken_on_disk, read, truths
 from tests.support.sim_disk import Error, Fault, SimDisk
-from tests.support.turns import ScriptedEditor
 
 share = 4
 """Of the states after a life, so manieth are opened: every operation fails in six ways, and each way leaves many."""
@@ -59,7 +58,7 @@ def _one(story: Story, tally: Tally, fault: Fault) -> None:
     where = f"{fault.error} at operation {fault.number}{' and from then on' if fault.for_good else ''}"
     lived = _Lived()
     try:
-        anyio.run(_live, disk, lived)
+        anyio.run(_live, story, disk, lived)
     except Exception as error:
         tally.violation(f"a fault gets out: {_root(error)}", where)
         return
@@ -83,17 +82,16 @@ def _lose_power(story: Story, tally: Tally, disk: SimDisk, lived: _Lived, gate: 
         prover.one_state(state.tree, known[state.marks], f"{where}; power lost after {state.prefix}", 4)
 
 
-async def _live(disk: SimDisk, lived: _Lived) -> None:
-    editor = ScriptedEditor()
-    async with life(disk, editor=editor) as stage:
+async def _live(story: Story, disk: SimDisk, lived: _Lived) -> None:
+    async with story.stage(disk) as stage:
         try:
             with anyio.fail_after(life_s_max):
                 await stage.create()
                 lived.created = True
-                await stage.say(PLAIN)
+                await story.tell(stage)
         except Refused:
             pass
-        lived.states = _states(editor.told)
+        lived.states = _states(stage.editor.told)
         if not lived.created:
             return
         ledger = (await stage.house.owner(SESSION)).ledger

@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from steadyhand.core.refusal import Refused
 from steadyhand.core.views import Action
 from steadyhand.session import house as houses
-from steadyhand.session import resolving
+from tests.prove.decisions import decide
 from tests.prove.lives import SCENE, SESSION, Stage, first_tree, life, many, reopened, seen
 from tests.prove.power import states
 from tests.prove.tally import Tally
@@ -34,6 +34,9 @@ _works = (
     "replace one with two in edited.txt",
     "run count",
     "show notes.txt",
+    "move old.txt to deep/older.txt",
+    "move deep/older.txt to old.txt",
+    "delete edited.txt",
 )
 
 
@@ -48,7 +51,9 @@ class Generation:
     which: int  # of the states then
 
 
-_actions: some.SearchStrategy[Action | None] = some.sampled_from(("confirm", "waive", "reject", None))
+_actions: some.SearchStrategy[Action | None] = some.sampled_from(
+    ("confirm", "waive", "reject", "restore", "retry", None)
+)
 _generation = some.builds(
     Generation,
     some.lists(some.integers(0, len(_works) - 1), max_size=3).map(tuple),
@@ -143,7 +148,7 @@ async def _one(disk: SimDisk, generation: Generation, number: int) -> None:
             await _look_from_elsewhere(disk, number * 2 + 1)
         if generation.action is not None:
             for attempt in owner.ledger.uncertain():
-                await _decide(stage, attempt.attempt_id, generation.action)
+                await decide(stage, attempt.attempt_id, generation.action)
         lines = [_works[work].format(many(f"g{number}w{place}")) for place, work in enumerate(generation.works)]
         if lines and owner.works:
             await stage.say("\n".join(lines), f"p{number}")
@@ -168,19 +173,3 @@ async def _look_from_elsewhere(disk: SimDisk, number: int) -> None:
             raise _Broken("a second window got a session that has an owner")
     if seen(disk).journal != before.journal:
         raise _Broken("a second window wrote")
-
-
-async def _decide(stage: Stage, attempt_id: str, action: Action) -> None:
-    owner = await stage.house.owner(SESSION)
-    looked = await resolving.resolve(owner, resolving.Wanted(attempt_id, "inspect", owner.epoch))
-    assert looked.inspection is not None
-    inspection_id = looked.inspection.inspection_id
-    stage.disk.mark(("answered", inspection_id))
-    wanted = resolving.Wanted(attempt_id, action, owner.epoch, looked.snapshot.revision, inspection_id)
-    try:
-        await resolving.resolve(owner, wanted)
-    except Refused as refused:
-        if refused.kind not in ("inspectFirst", "notOffered"):
-            raise
-        return
-    stage.disk.mark(("decided", attempt_id))

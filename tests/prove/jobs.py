@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import pickle
 import select
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -18,8 +17,11 @@ from functools import partial
 import attrs
 
 from steadyhand.core.recovery import SettleSetting
-from tests.prove import decisions, faults, flips, generations, interposed, kills, power_loss, zombies
-from tests.prove.lives import STORIES, watched
+from tests.crash.promises import HAND, WORDS
+from tests.prove import decisions, faults, flips, generations, interposed, kills, messages, power_loss, zombies
+from tests.prove.decisions import DECISIONS, LAST, Decision
+from tests.prove.lives import watched
+from tests.prove.stories import STORIES
 from tests.prove.tally import Enough, Tally
 from tests.prove.variants import VARIANTS, Variant
 
@@ -90,7 +92,7 @@ def _fork(job: Job) -> tuple[int, int]:
 
 def _done(job: Job) -> Tally:
     tally = Tally(first_is_enough=job.variant is not None)
-    begun = time.monotonic()
+    begun = _cpu_s()
     try:
         if job.variant is not None:
             try:
@@ -100,14 +102,26 @@ def _done(job: Job) -> Tally:
                 return tally
         watched()
         job.work(tally)
-    except Enough:
-        pass
-    except BaseException:
+    except BaseException as error:
+        if _is_enough(error):
+            tally.seconds = _cpu_s() - begun
+            return tally
         # What breaks so badly that nothing can be judged is caught too; of the product itself it is a failure.
         tally.first_is_enough = False
         tally.violation(BROKE_OFF, traceback.format_exc()[-2000:])
-    tally.seconds = time.monotonic() - begun
+    tally.seconds = _cpu_s() - begun
     return tally
+
+
+def _is_enough(error: BaseException) -> bool:
+    """Also where it came out of a task group."""
+    inner = getattr(error, "exceptions", ())
+    return isinstance(error, Enough) or (bool(inner) and all(map(_is_enough, inner)))
+
+
+def _cpu_s() -> float:
+    """Of this process and the children it waited for."""
+    return sum(os.times()[:4])
 
 
 # What the jobs are.
@@ -129,8 +143,13 @@ def _killed(story: str, part: int, parts: int, settle: SettleSetting = "checked"
     return lambda tally: power_loss.kill_then_lose_power(STORIES[story], tally, part, parts, settle)
 
 
-def _decided(part: int, parts: int) -> Work:
-    return lambda tally: decisions.decide_and_lose_power(STORIES["plain"], tally, part, parts)
+SETTLING: tuple[Decision, ...] = ("confirm", "waive", "reject")
+REDOING: tuple[Decision, ...] = ("undo", "retry")  # an undone restore begins with a restore
+
+
+def _decided(story: str, wanted: tuple[Decision, ...], part: int, parts: int, *after: int) -> Work:
+    at = after or decisions.after_body_operations
+    return lambda tally: decisions.decide_and_lose_power(STORIES[story], tally, part, parts, wanted, at)
 
 
 def _failed(story: str, part: int, parts: int, each: int = 1) -> Work:
@@ -159,21 +178,25 @@ def _all(*works: Work) -> Work:
 
 SHARES = {
     "again": 16, "asked": 4, "stopped": 6, "saved at the exchange": 8, "saved before the gate": 8, "moved": 6,
-    "no exchange": 10,
+    "saved at the move": 8, "handed": 16, "no exchange": 10,
 }  # fmt: skip
 """Of these stories every so manieth state is taken; of "plain" each."""
 
 SAMPLES: dict[str, Work] = {
     "L1": _all(_sectors("plain", nested=True), _sectors("again")),
     "L1 saves": _sectors("saved at the exchange", "saved before the gate"),
+    "L1 moves": _all(_sectors("moved", "saved at the move"), _sectors("handed", parts=4), _killed("handed", 0, 4)),
     "L1 stops": _sectors("stopped"),
     "L1 asks": _sectors("asked"),
     "L1 killed": _killed("plain", 0, 6),
-    "L1 decisions": _decided(0, 18),
+    "L1 decisions": _decided("plain", SETTLING, 0, 18),
+    "L1 restores": _all(_decided("plain", ("undo",), 0, 2, LAST), _decided("moved", ("undo",), 0, 2, LAST)),
+    "L1 retries": _all(_decided("plain", ("retry",), 1, 4, 0), messages.try_again),
+    "L1 the model": _decided("plain", ("model",), 1, 4, 5),
     "L2": _failed("plain", 0, 1, each=4),
-    "L3": lambda tally: kills.kill_everywhere(tally, 0, 1, each=23),
+    "L3": lambda tally: kills.kill_everywhere(tally, HAND, 0, 1, each=23),
     "L6": _all(_flipped("plain", 0, 1, each=41), _cut(0, 1, each=61), _odd),
-    "L7": _all(zombies.stopped_attempts, lambda tally: zombies.stopped_owners(tally, 0, 1, each=23)),
+    "L7": _all(zombies.left_jobs, zombies.stopped_attempts, lambda tally: zombies.stopped_owners(tally, 0, 1, each=23)),
     "L8": lambda tally: generations.live_and_die(tally, 0, lives=15),
 }
 """A part of each layer that takes seconds; what a variant is judged by."""
@@ -184,14 +207,17 @@ def short() -> list[Job]:
     smaller = {
         "L1": _all(_sectors("plain", parts=2, nested=True), _sectors("again", parts=2)),
         "L1 killed": _killed("plain", 1, 12),
+        "L1 moves": _all(_sectors("moved", "saved at the move", "handed", parts=8), _killed("handed", 1, 12)),
+        "L1 restores": _decided("plain", ("undo",), 0, 2, LAST),
+        "L1 retries": _decided("plain", ("retry",), 1, 4, 0),
         "L2": _failed("plain", 3, 25),
     }
     return [Job(name, "", smaller.get(name, work)) for name, work in SAMPLES.items()] + mutants()
 
 
 def mutants() -> list[Job]:
-    """Every variant under its layers."""
-    return [Job(layer, variant.breaks, SAMPLES[layer], variant) for variant in VARIANTS for layer in variant.layers]
+    """Every variant under its layer."""
+    return [Job(variant.layer, variant.breaks, SAMPLES[variant.layer], variant) for variant in VARIANTS]
 
 
 def full() -> list[Job]:
@@ -201,15 +227,22 @@ def full() -> list[Job]:
     jobs += [Job("L1 killed", "plain", _killed("plain", part, 4)) for part in range(4)]
     jobs += [Job("L1 killed", story, _killed(story, 1, parts)) for story, parts in SHARES.items()]
     jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 4, "ask"))]
-    jobs += [Job("L1 decisions", "", _decided(part, 4)) for part in range(2)]
+    jobs += [Job("L1 decisions", "settled", _decided("plain", SETTLING, part, 4)) for part in range(2)]
+    jobs += [Job("L1 decisions", story, _decided(story, REDOING, 0, 1)) for story in ("plain", "moved")]
+    jobs += [Job("L1 decisions", "handed", _decided("handed", DECISIONS, 3, 5))]
+    jobs += [Job("L1 decisions", "the model", _decided("plain", ("model",), 1, 3))]
+    jobs += [Job("L1 decisions", "messages", messages.try_again)]
     jobs += [Job("L2", "plain", _failed("plain", part, 2)) for part in range(2)]
-    jobs += [Job("L2", "no exchange", _failed("no exchange", 0, 1, each=7))]
-    jobs += [Job("L3", "", partial(kills.kill_everywhere, part=part, parts=2)) for part in range(2)]
+    jobs += [Job("L2", story, _failed(story, 0, 1, each=7)) for story in ("moved", "handed", "no exchange")]
+    for name, story in (("words", WORDS), ("hand", HAND)):
+        jobs += [Job("L3", name, partial(kills.kill_everywhere, story=story, part=part, parts=2)) for part in range(2)]
     jobs += [Job("L4", "", partial(interposed.kill_the_installed, part=part, parts=2)) for part in range(2)]
     jobs += [Job("L6", story, _flipped(story, part, 2)) for story in ("plain", "stopped") for part in range(2)]
+    jobs += [Job("L6", "handed", _flipped("handed", 0, 1, each=3))]
     jobs += [Job("L6", "cut and odd", _all(_cut(part, 2), *([] if part else [_odd]))) for part in range(2)]
     jobs += [Job("L7", "owners", partial(zombies.stopped_owners, part=part, parts=2)) for part in range(2)]
-    jobs += [Job("L7", "attempts, children", _all(zombies.stopped_attempts, zombies.hiding_children))]
+    hiding = _all(zombies.left_jobs, zombies.stopped_attempts, zombies.hiding_children)
+    jobs += [Job("L7", "attempts, children", hiding)]
     jobs += [Job("L8", "", partial(generations.live_and_die, seed=seed, lives=150)) for seed in range(2)]
     return jobs + mutants()
 

@@ -1,20 +1,21 @@
 """Lives of the server on a simulated disk: the real house with its journal, tools and recovery, and who watches it.
 
-A `Story` is what one life does. `watched` wraps the product's own functions so that the log of the disk also says when
-records became durable and when a body was entered; it changes nothing else. `reopened` is what the next process does
-with what is left: the owner lock, the journal, the verdicts, without an event loop.
+A `Story` is what one life does (tests/prove/stories.py has them). `watched` wraps the product's own functions so that
+the log of the disk also says when records became durable and when a body was entered; it changes nothing else.
+`reopened` is what the next process does with what is left: the owner lock, the journal, the verdicts, without an event
+loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
+from typing import Any
 
 import anyio
 import attrs
 
-from steadyhand.adapters.model_practice import PracticeModel
 from steadyhand.core.ledger import Ledger
 from steadyhand.core.questions import Answer, PermissionQuestion
 from steadyhand.core.record import Mode, Record, Stamped
@@ -26,12 +27,19 @@ from steadyhand.journal.log import Journal, load
 from steadyhand.session import opening, prompts
 from steadyhand.session.folder import announce, session_path, take
 from steadyhand.session.house import House
+from steadyhand.session.jobs import CallJobs
+from steadyhand.session.owner import Owner
 from steadyhand.session.world import World
 from steadyhand.tools.catalogue import TOOLS
 from steadyhand.tools.change import PlannedChange
+from steadyhand.tools.delete_file import PlannedDeletion
+from steadyhand.tools.move_file import PlannedMove
+from steadyhand.tools.restore import PlannedRestore
 from steadyhand.tools.run_command import PlannedCommand
-from steadyhand.tools.tool import Done, Running
+from steadyhand.tools.stop_command import PlannedStop
+from steadyhand.tools.tool import Done, Running, Tool
 from tests.prove.truth import STATE, WORK, Bytes, Scene, bytes_of, digest
+from tests.support.calling_model import either_models
 from tests.support.fakes import FakeClock, FakeIds, FakeProcesses, Run, Script, id_of
 from tests.support.sim_disk import SimDisk, Tree, tree_of
 from tests.support.turns import ScriptedEditor
@@ -42,7 +50,6 @@ turn_s_max = 30.0
 lines_kept_max = 100_000
 READING = frozenset(tool.name for tool in TOOLS if tool.effect == "reads")
 COUNTER = f"{WORK}/counter.txt"
-LONG_OUTPUT = b"a line of output\n" * 4000
 
 
 def many(word: str) -> str:
@@ -82,6 +89,9 @@ class Stage:
         owner = await self.house.owner(session_id)
         return await prompts.prompt(owner, owner.epoch, client_message_id, text)
 
+    async def owner(self, session_id: str = SESSION) -> Owner:
+        return await self.house.owner(session_id)
+
     async def say(self, text: str, client_message_id: str = "p1", session_id: str = SESSION) -> TurnEnded:
         """A whole turn."""
         accepted = await self.send(text, client_message_id, session_id)
@@ -97,11 +107,13 @@ async def life(
     settle: SettleSetting = "checked",
     editor: ScriptedEditor | None = None,
     processes: FakeProcesses | None = None,
+    tools: Sequence[Tool] = (),
 ) -> AsyncIterator[Stage]:
     """A server on this disk, to its orderly end. `number`: which life, from 1, for its ids."""
     editor = editor or ScriptedEditor()
     async with anyio.create_task_group() as tasks:
         world = world_on(disk, number, mode, settle, editor, processes)
+        world.tools |= {tool.name: tool for tool in tools}
 
         def spawn(work: Callable[[], Awaitable[None]], name: str) -> None:
             async def named() -> None:
@@ -126,20 +138,26 @@ def world_on(
 ) -> World:
     return World(
         disk=disk,
-        processes=processes or FakeProcesses(otherwise=Script((b"done\n",), effect=lambda run: _command(disk, run))),
+        processes=processes or played(disk),
         clock=FakeClock(),
         ids=FakeIds((number - 1) * ids_per_life + 1),
-        models=lambda provider, name: PracticeModel(),
+        models=either_models,
         editor=editor or ScriptedEditor(),
         tools={tool.name: tool for tool in TOOLS},
         version="0.0",
         state_directory=STATE,
         spawn=lambda work, name: None,
-        settings=Settings(mode=mode, settle=settle),
+        settings=Settings(mode=mode, settle=settle, retry=True),
     )
 
 
-def _command(disk: SimDisk, run: Run) -> None:
+def played(disk: SimDisk) -> FakeProcesses:
+    """Commands that do what `command` does; "serve" runs until it is ended."""
+    serving = Script((b"up\n",), hangs=True)
+    return FakeProcesses({"serve": serving}, Script((b"done\n",), effect=lambda run: command(disk, run)))
+
+
+def command(disk: SimDisk, run: Run) -> None:
     """What the commands of the stories do; like most commands they sync nothing."""
     if run.command == "makefolder":
         disk.folder_unsynced(f"{WORK}/made")
@@ -151,7 +169,7 @@ def _command(disk: SimDisk, run: Run) -> None:
 
 def watched() -> None:
     """Let the log of a `SimDisk` say what was promised. Once in each process, after all other patches."""
-    append, change, command = Journal.append, PlannedChange.run, PlannedCommand.run
+    append, commanded, stopped = Journal.append, PlannedCommand.run, PlannedStop.run
 
     def kept(self: Journal, records: Sequence[Record], barrier: bool) -> tuple[Stamped, ...]:
         stamped = append(self, records, barrier)
@@ -160,20 +178,35 @@ def watched() -> None:
             disk.mark(("kept", tuple((one.seq, one.sum) for one in stamped)))
         return stamped
 
-    async def changed(self: PlannedChange, running: Running) -> Done:
-        _entered(self._ground.disk, running)
-        return await change(self, running)
-
-    async def commanded(self: PlannedCommand, running: Running) -> Done:
+    async def run_command(self: PlannedCommand, running: Running) -> Done:
         if self.effect != "reads":
             _entered(self.ground.disk, running)
-        return await command(self, running)
+        return await commanded(self, running)
+
+    async def run_stop(self: PlannedStop, running: Running) -> Done:
+        if isinstance(running.jobs, CallJobs):
+            _entered(running.jobs.owner.world.disk, running)
+        return await stopped(self, running)
 
     Journal.append = kept  # type: ignore[method-assign]  # a test watches
-    PlannedChange.run = changed  # type: ignore[method-assign]  # a test watches
-    PlannedCommand.run = commanded  # type: ignore[method-assign]  # a test watches
+    PlannedCommand.run = run_command  # type: ignore[method-assign]  # a test watches
+    PlannedStop.run = run_stop  # type: ignore[method-assign]  # a test watches
+    for planned in (PlannedChange, PlannedMove, PlannedDeletion, PlannedRestore):
+        _watch_body(planned)
     # A pure function of one line; thousands of states have the same lines.
     journal_format._read_line = lru_cache(lines_kept_max)(journal_format._read_line)
+
+
+def _watch_body(planned: Any) -> None:
+    """Of a call that changes files."""
+    body = planned.run
+
+    async def run(self: Any, running: Running) -> Done:
+        _entered(self._ground.disk, running)
+        done: Done = await body(self, running)
+        return done
+
+    planned.run = run
 
 
 def _entered(disk: object, running: Running) -> None:
@@ -181,150 +214,41 @@ def _entered(disk: object, running: Running) -> None:
         disk.mark(("ran", running.attempt_id))
 
 
-# The stories.
+# A story.
 
 
 @attrs.frozen
 class Story:
-    """What one life does, beginning with its session's creation."""
+    """What one life does, after its session's creation."""
 
     name: str
-    live: Callable[[SimDisk], Awaitable[None]]
+    tell: Callable[[Stage], Awaitable[None]]
     scene: Scene = SCENE
     exchanges: bool = True
+    mode: Mode = "auto"
+    permission: Callable[[PermissionQuestion], Answer | None] = lambda _: Answer("once")
+    processes: Callable[[SimDisk], FakeProcesses] = played
 
     def disk(self) -> SimDisk:
         disk = SimDisk(first_tree())
         disk.exchanges = self.exchanges
         return disk
 
+    def stage(self, disk: SimDisk) -> AbstractAsyncContextManager[Stage]:
+        """Its life."""
+        editor = ScriptedEditor(permission=self.permission)
+        return life(disk, mode=self.mode, editor=editor, processes=self.processes(disk))
+
+    async def live(self, disk: SimDisk) -> None:
+        async with self.stage(disk) as stage:
+            await stage.create()
+            await self.tell(stage)
+
     def told(self) -> SimDisk:
         """The disk after it."""
         disk = self.disk()
         anyio.run(self.live, disk)
         return disk
-
-
-def _lines(*lines: str) -> str:
-    return "\n".join(lines)
-
-
-PLAIN = _lines(
-    "show notes.txt",
-    f'write new.txt with "{many("new")}"',
-    f'write old.txt with "{many("changed")}"',
-    "replace one with two in edited.txt",
-    "run count",
-)
-
-
-async def _plain(disk: SimDisk) -> None:
-    async with life(disk) as stage:
-        await stage.create()
-        await stage.say(PLAIN)
-
-
-async def _again(disk: SimDisk) -> None:
-    """One file several times, in folders that are new, with a long output between."""
-    editor = ScriptedEditor()
-    long = Script((LONG_OUTPUT,), effect=lambda run: _command(disk, run))
-    processes = FakeProcesses({"long": long}, Script((b"done\n",), effect=lambda run: _command(disk, run)))
-    async with life(disk, editor=editor, processes=processes) as stage:
-        await stage.create()
-        await stage.say(_lines(f'write deep/er/a.txt with "{many("first")}"', "show old.txt"))
-        await stage.say(_lines("run makefolder", f'write made/b.txt with "{many("inside")}"', "run long"), "p2")
-        await stage.say(_lines(f'write deep/er/a.txt with "{many("third")}"', 'write old.txt with ""'), "p3")
-
-
-async def _asked(disk: SimDisk) -> None:
-    """Each effect is asked for, and one is refused."""
-
-    def permission(question: PermissionQuestion) -> Answer:
-        return Answer("reject" if "edited" in question.title else "once")
-
-    async with life(disk, mode="ask", editor=ScriptedEditor(permission=permission)) as stage:
-        await stage.create()
-        await stage.say(
-            _lines(f'write old.txt with "{many("allowed")}"', "run count", "replace one with two in edited.txt")
-        )
-
-
-async def _stopped(disk: SimDisk) -> None:
-    """Three turns are stopped in the middle of a body: before the gate, before and after the replacement."""
-    from steadyhand.session.stopping import stop_turn
-
-    async with life(disk) as stage:
-        session_id = await stage.create()
-        owner = await stage.house.owner(session_id)
-        for number, verb in enumerate(("give_attributes", "exchange", "unlink"), 1):
-            met: list[str] = []
-
-            def stop(seen: str, target: str, verb: str = verb, met: list[str] = met) -> None:
-                if seen == verb and not met:
-                    met.append(verb)
-                    anyio.from_thread.run(stop_turn, owner, None)
-
-            disk.before = stop
-            await stage.say(f'write old.txt with "{many(f"stopped{number}")}"', f"p{number}")
-        disk.before = None
-
-
-async def _moved(disk: SimDisk) -> None:
-    """Files are moved, within a folder and into a new one, and removed."""
-    async with life(disk) as stage:
-        await stage.create()
-        await stage.say(
-            _lines(
-                "move old.txt to older.txt", "move older.txt to deep/er/oldest.txt", "delete edited.txt", "run count"
-            )
-        )
-
-
-def _saving(verb_of: dict[str, str]) -> Callable[[SimDisk], Awaitable[None]]:
-    """Somebody saves each of these files directly before the operation of that kind that belongs to it."""
-
-    async def live(disk: SimDisk) -> None:
-        todo = dict(verb_of)
-
-        def save(verb: str, target: str) -> None:
-            for path, when in list(todo.items()):
-                name = path.rpartition("/")[2]
-                if verb == when and f".{name}." in target:
-                    del todo[path]
-                    content = many(f"theirs{name.partition('.')[0]}").encode()
-                    disk.mark(("saving", path, digest(content)))
-                    disk.place(path, content)
-                    disk.mark(("theirs", path, digest(content)))
-
-        disk.before = save
-        async with life(disk) as stage:
-            await stage.create()
-            await stage.say(PLAIN)
-        assert not todo, f"nobody saved {todo}"
-
-    return live
-
-
-STORIES = {
-    story.name: story
-    for story in (
-        Story("plain", _plain),
-        Story("again", _again),
-        Story("asked", _asked, attrs.evolve(SCENE, asks=True)),
-        Story("stopped", _stopped),
-        Story(
-            "saved at the exchange",
-            _saving({f"{WORK}/old.txt": "exchange", f"{WORK}/edited.txt": "exchange", f"{WORK}/new.txt": "rename_new"}),
-        ),
-        Story(
-            "saved before the gate",
-            _saving({f"{WORK}/old.txt": "sync", f"{WORK}/edited.txt": "sync", f"{WORK}/new.txt": "sync"}),
-            exchanges=False,
-        ),
-        Story("moved", _moved),
-        Story("no exchange", _plain, exchanges=False),
-    )
-}
 
 
 # The next process.

@@ -32,6 +32,7 @@ class Prover:
     tally: Tally
     settle: SettleSetting = "checked"
     _shapes: set[tuple[object, ...]] = attrs.field(factory=set)
+    _opened_again: set[int] = attrs.field(factory=set)
 
     def every_state(
         self, disk: SimDisk, before: Truth, where: str, torn: Torn, *, after: int = 0, part: int = 0, parts: int = 1,
@@ -86,6 +87,8 @@ class Prover:
 
     def _again(self, disk: SimDisk, found: Reopened, truth: Truth, where: str, depth: int) -> None:
         before = seen(disk, self.scene.session_id)
+        if self._known(before, found, depth):
+            return
         disk.die()
         again = reopened(disk, 10 * depth + 1, self.settle, self.scene.session_id)
         after = seen(disk, self.scene.session_id)
@@ -95,6 +98,14 @@ class Prover:
             self._found(["opening again changes something"], where)
         elif outcomes(again.ledger) != outcomes(found.ledger):
             self._found(["opening again says something else"], where)
+
+    def _known(self, before: Bytes, found: Reopened, depth: int) -> bool:
+        """Whether an opening of exactly this was judged already; what was cut off a journal is never read again."""
+        stored = frozenset(each for each in before.stored.items() if not each[0].startswith("torn-"))
+        key = hash((depth, before.journal, frozenset(before.work.items()), stored, frozenset(outcomes(found.ledger))))
+        known = key in self._opened_again
+        self._opened_again.add(key)
+        return known
 
     def _new(self, done: list[tuple[object, ...]], found: Reopened, depth: int) -> bool:
         shape = (

@@ -7,8 +7,9 @@ import threading
 import anyio
 import pytest
 
-from tests.prove.lives import SCENE, SESSION, STORIES, life, many, seen
+from tests.prove.lives import SCENE, SESSION, life, many, seen
 from tests.prove.power import states
+from tests.prove.stories import STORIES
 from tests.prove.truth import WORK, broken_on_disk, bytes_of, truths
 from tests.support.sim_disk import SimDisk
 

@@ -16,17 +16,15 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
 import attrs
 
 from steadyhand.core.ledger import Ledger
+from tests.prove.orders import UNCERTAIN, Json, broken_orders
 from tests.support.sim_disk import Entry, Tree
 
-Json = dict[str, Any]
 STATE, WORK = "/state", "/work"
 DID_NOT_RUN = frozenset({"refused", "not_started", "interrupted_before_execution", "interrupted"})
-UNCERTAIN = frozenset({"unknown", "unknown_after_restart"})
 lines_kept_max = 50_000
 
 
@@ -181,8 +179,10 @@ def broken_on_disk(scene: Scene, truth: Truth, seen: Bytes) -> list[str]:
     return found
 
 
-def _possible(scene: Scene, raw: Raw) -> dict[str, set[str | None]]:
-    """Path → the contents that what the journal says leaves possible."""
+def _possible(scene: Scene, truth: Truth, raw: Raw) -> dict[str, set[str | None]]:
+    """Path → the contents that what the journal says leaves possible.
+
+    While a call is under way, a save at the one of its paths may stand at the other."""
     possible: dict[str, set[str | None]] = {path: {content} for path, content in scene.first.items()}
     evidence: dict[str, list[Json]] = {}
     for record in raw.records:
@@ -190,8 +190,10 @@ def _possible(scene: Scene, raw: Raw) -> dict[str, set[str | None]]:
         match record["kind"]:
             case "started":
                 evidence[str(attempt)] = record.get("evidence", [])
+                paths = [one["resolved"] for one in evidence[str(attempt)]]
+                saves = {truth.saving[path] for path in paths if path in truth.saving}
                 for one in evidence[str(attempt)]:
-                    possible.setdefault(one["resolved"], {None}).add(one.get("intended"))
+                    possible.setdefault(one["resolved"], {None}).update({one.get("intended")}, saves)
             case "result" | "settlement":
                 side = _side(record)
                 for one in evidence.get(str(attempt), []) if side is not None else []:
@@ -212,7 +214,7 @@ def _side(record: Json) -> str | None:
 
 def _files(scene: Scene, truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
     found = []
-    possible = _possible(scene, raw)
+    possible = _possible(scene, truth, raw)
     for path in {*possible, *scene.first} - scene.opaque:
         content = seen.work.get(path)
         now = None if content is None else digest(content)
@@ -229,10 +231,24 @@ def _files(scene: Scene, truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
     ran_commands = any(record.get("mark") for record in raw.of("started"))
     if not ran_commands and any(seen.work.get(path) for path in scene.opaque):
         found.append("a command ran without a durable start")
+    found += _moved(truth, raw, seen)
     for path, theirs in truth.theirs.items():
         if not any(digest(content) == theirs for content in seen.work.values()):
             found.append(f"somebody's save of {path} is lost")
     return found
+
+
+def _moved(truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
+    """What the last call moves stands somewhere at every moment, unless somebody else wrote over it (row W3)."""
+    starts = [record.get("evidence", []) for record in raw.of("started")]
+    if not starts or len(starts[-1]) != 2:
+        return []
+    start, goal = starts[-1]
+    saved = {start["resolved"], goal["resolved"]} & set(truth.saving)
+    moves = start.get("intended") is None and goal.get("intended") == start["before"]
+    if not moves or saved or any(digest(content) == start["before"] for content in seen.work.values()):
+        return []
+    return ["what was to be moved stands nowhere"]
 
 
 def _temporaries(raw: Raw) -> dict[str, str]:
@@ -254,11 +270,15 @@ def _stored(raw: Raw, seen: Bytes) -> list[str]:
         if one.get("checkpoint")
     }
     wanted |= {f"outputs/{record['output']}" for record in raw.of("tool") if record.get("output")}
-    return [
+    found = [
         "a kept content that a record names is missing or damaged"
         for path in wanted
         if path not in seen.stored or digest(seen.stored[path]) != path.rpartition("/")[2]
     ]
+    changing = (one for record in raw.of("started") for one in record.get("evidence", []))
+    if any(one["existed"] and one["before"] != one.get("intended") and not one.get("checkpoint") for one in changing):
+        found.append("a start does not keep what was there before")
+    return found
 
 
 def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
@@ -283,7 +303,7 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
             found.append("an attempt is settled twice")
         if kind == "started" and scene.asks and raw.damaged == 0 and "permission" not in before:
             found.append("something started before its permission was recorded")
-        if kind == "settlement" and record["by"] == "user" and record.get("inspectionId") not in inspections:
+        if kind == "settlement" and record["by"] != "recovery" and record.get("inspectionId") not in inspections:
             found.append("a settlement stands without the inspection it rests on")
         if kind == "inspection":
             inspections.add(record["inspectionId"])
@@ -296,6 +316,9 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
     started = {record["attemptId"] for record in raw.of("started")}
     if truth.created and not truth.ran <= started:
         found.append("a body ran without a durable start")
+    if raw.damaged == 0 and (raw.of("settlement") or raw.of("job")):
+        standing = [record for record in raw.records if record["seq"] not in void]
+        found += broken_orders(standing)
     return found
 
 

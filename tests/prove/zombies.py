@@ -7,6 +7,8 @@ ends its story as if nobody had come.
 `stopped_attempts`: one operation of a body hangs, its session is closed and opened anew, the operation goes on then.
 Whatever was settled in between stays true: the old attempt does not commit behind a verdict.
 
+`left_jobs`: a background command outlives its killed server; it is told, and ended by its mark alone.
+
 `hiding_children`: a command leaves children behind that leave its session, clear their environment, fork twice, close
 their descriptors, and its server is killed. Each that carries the mark is named; the others are never denied.
 """
@@ -28,6 +30,7 @@ import attrs
 from steadyhand.adapters.disk import system_disk
 from steadyhand.core.refusal import Refused
 from steadyhand.core.views import InspectionView
+from steadyhand.ports import Survivor
 from steadyhand.session import house as houses
 from steadyhand.session import resolving
 from tests.crash.promises import SESSION, WORDS, lay_out, tell_story
@@ -37,6 +40,7 @@ from tests.prove.power import JOURNAL
 from tests.prove.tally import Tally
 from tests.prove.truth import Truth, broken_on_disk, marks_in
 from tests.support.disks import Operation, WatchedDisk
+from tests.support.fakes import FakeProcesses
 from tests.support.sim_disk import SimDisk
 from tests.support.turns import Place, forked, rig
 
@@ -218,6 +222,52 @@ def _open_aside(disk: SimDisk) -> object:
         return outcomes(found.ledger) if (found := reopened(disk, 5)) else None
     except AssertionError:
         return None  # the lock is not free: the old attempt may still act
+
+
+# Background commands whose server was killed.
+
+
+def left_jobs(tally: Tally) -> None:
+    """The server is killed at each operation after a background command was begun; its number is somebody else's by
+    then. The next one tells of what carries its mark, and stopping it ends that and nobody else."""
+    disk, begun = anyio.run(_serve)
+    for prefix in range(begun + 1, len(disk.log) + 1):
+        tally.states += 1
+        anyio.run(_left_job, SimDisk.killed_after(disk, prefix), tally, f"killed after operation {prefix}")
+
+
+async def _serve() -> tuple[SimDisk, int]:
+    """The disk while it runs, and the operation with which it began."""
+    disk = SimDisk(first_tree())
+    async with life(disk) as stage:
+        await stage.create()
+        await stage.say('run_command {"command": "serve", "background": true}')
+        length = len(disk.log)
+    begun = next(at for at, entry in enumerate(disk.log) if entry[0] == "mark" and "ran" in str(entry[1]))
+    return SimDisk.killed_after(disk, length), begun
+
+
+async def _left_job(disk: SimDisk, tally: Tally, where: str) -> None:
+    processes = FakeProcesses()
+    async with life(disk, 2, processes=processes) as stage:
+        (mark,) = (str(entry[1][1]) for entry in disk.log if isinstance(entry[1], tuple) and entry[1][0] == "ran")
+        mine = Survivor(4001, "start-4001", "serve --really")
+        others = [Survivor(pid, f"later-{pid}", "somebody else") for pid in range(1000, 1010)]
+        processes.survivors_of = {mark: [mine], "f" * 32: others}
+        await stage.house.open(SESSION, 100)
+        owner = await stage.owner()
+        (attempt,) = owner.ledger.attempts.values()
+        jobs = list(owner.ledger.jobs)
+        if attempt.uncertain == (attempt.result is not None and attempt.result.by is None):
+            tally.violation("a background command is uncertain though its start returned, or else is not", where)
+        if not attempt.uncertain and mark not in "".join(owner.left_jobs):
+            tally.violation("a background command runs and nobody is told", where)
+        if processes.ended:
+            tally.violation("opening ended a process", where)
+        for job in jobs:
+            await stage.say(f'stop_command {{"jobId": "{job}"}}', "p2")
+            if processes.ended != [mine]:
+                tally.violation("stopping a background command ended somebody else, or not what was left of it", where)
 
 
 # Children that hide.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Sequence
 
+from steadyhand.adapters.model_practice import PracticeModel
 from steadyhand.core.model import CallProposed, Finish, ModelRequest, ReplyMessage, StreamPart, TextPart, UserMessage
 from steadyhand.ports import Model
 
@@ -24,6 +25,8 @@ _GIVEN = {
     "<attempt>": r"attempt (?:is )?([0-9a-f]{32})",
     "<inspection>": r"Inspection ([0-9a-f]{32})",
 }
+
+_CALL = re.compile(r"\w+ \{")
 
 
 class CallingModel:
@@ -36,7 +39,7 @@ class CallingModel:
         replies = [message.text for message in request.messages[last:] if isinstance(message, ReplyMessage)]
         done = 0
         for line in asked.text.split("\n"):
-            calls = [call for call in line.split(TOGETHER) if re.match(r"\w+ \{", call)]
+            calls = [call for call in line.split(TOGETHER) if _CALL.match(call)]
             if calls and done >= len(replies):
                 for call in calls:
                     tool, _, arguments = call.partition(" ")
@@ -54,6 +57,20 @@ def filled(arguments: str, replies: Sequence[str]) -> str:
         if word in arguments and (found := re.findall(pattern, "\n".join(replies))):
             arguments = arguments.replace(word, found[-1])
     return arguments
+
+
+class EitherModel:
+    """`ports.Model`: this one where a prompt begins with a call, else the practice model."""
+
+    async def ask(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        texts = [message.text for message in request.messages if isinstance(message, UserMessage)]
+        model: Model = CallingModel() if texts and _CALL.match(texts[-1]) else PracticeModel()
+        async for part in model.ask(request):
+            yield part
+
+
+def either_models(provider: str, name: str) -> Model:
+    return EitherModel()
 
 
 def calling_models(provider: str, name: str) -> Model:
