@@ -303,7 +303,7 @@ def _until(done: Callable[[], bool]) -> None:
 def main() -> int:
     """0 only if every row agrees and nothing happened twice."""
     begun = time.monotonic()
-    print("Steadyhand, killed at six bad moments. What it says afterwards is compared with your files.\n")
+    print("Steadyhand, killed at seven bad moments. What it says afterwards is compared with your files.\n")
     with tempfile.TemporaryDirectory(prefix="steadyhand-demo-") as base:
         run = Run(Shop.laid_out(Path(base)))
         say("The project:", f"a tea shop of {len(FILES)} small files in a temporary folder.")
