@@ -29,8 +29,8 @@ SOURCE = Path(__file__).with_name("interposer.c")
 compile_s_max = 60
 answer_s_max = 60.0
 calls_max = 1000
-torn_each = 2
-faults_each = 12
+torn_each = 3
+faults_each = 16
 """The program is killed at every call; every so manieth write is torn, every so manieth call fails with EIO, and every
 so manieth write in three more ways."""
 _named = ("create", "write", "rename", "unlink", "truncate")

@@ -177,8 +177,8 @@ def _all(*works: Work) -> Work:
 
 
 SHARES = {
-    "again": 16, "asked": 4, "stopped": 6, "saved at the exchange": 8, "saved before the gate": 8, "moved": 6,
-    "saved at the move": 8, "handed": 16, "no exchange": 10,
+    "again": 24, "asked": 4, "stopped": 8, "saved at the exchange": 8, "saved before the gate": 8, "moved": 6,
+    "saved at the move": 8, "handed": 24, "no exchange": 10,
 }  # fmt: skip
 """Of these stories every so manieth state is taken; of "plain" each."""
 
@@ -229,7 +229,7 @@ def full() -> list[Job]:
     jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 4, "ask"))]
     jobs += [Job("L1 decisions", "settled", _decided("plain", SETTLING, part, 4)) for part in range(2)]
     jobs += [Job("L1 decisions", story, _decided(story, REDOING, 0, 1)) for story in ("plain", "moved")]
-    jobs += [Job("L1 decisions", "handed", _decided("handed", DECISIONS, 3, 5))]
+    jobs += [Job("L1 decisions", "handed", _decided("handed", DECISIONS, 3, 10))]
     jobs += [Job("L1 decisions", "the model", _decided("plain", ("model",), 1, 3))]
     jobs += [Job("L1 decisions", "messages", messages.try_again)]
     jobs += [Job("L2", "plain", _failed("plain", part, 2)) for part in range(2)]
