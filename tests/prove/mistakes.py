@@ -168,14 +168,15 @@ def result_lost_on_cancel() -> None:
 
 def permission_after_start() -> None:
     permitted, start = calls._permitted, calls._start
+    waiting: dict[str, Any] = {}
 
     async def later(owner: Any, turn: Any, admitted: Any) -> None:
-        return None
+        waiting[admitted.attempt_id] = admitted
 
-    async def started_first(owner: Any, turn: Any, admitted: Any, *rest: Any) -> bool:
-        if not await start(owner, turn, admitted, *rest):
+    async def started_first(owner: Any, turn: Any, call: Any, started: Any) -> bool:
+        if not await start(owner, turn, call, started):
             return False
-        answer = await permitted(owner, turn, admitted)
+        answer = await permitted(owner, turn, waiting[started.attempt_id])
         return not isinstance(answer, Refusal)
 
     replaced(calls, "_permitted", later)

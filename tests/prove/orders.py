@@ -27,11 +27,13 @@ def _redone(records: list[Json]) -> list[str]:
         attempt = str(record.get("attemptId"))
         match record["kind"]:
             case "intent":
-                intents[attempt] = record
+                intents[attempt] = dict(record)
                 old = intents.get(record.get("retryOf", ""))
                 if old is not None and any(old[name] != record[name] for name in ("key", "scope", "argumentsDigest")):
                     found.append("a retry is not the same intention")
             case "started":
+                # What it waited for may have been the same intention, which is done by now: then its key is another.
+                intents.get(attempt, {}).update({"key": record["key"]} if "key" in record else {})
                 old_id = intents.get(attempt, {}).get("retryOf")
                 if old_id is not None and given_up.get(old_id) != attempt:
                     found.append("a retry started before the old request was given up")
