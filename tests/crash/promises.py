@@ -205,7 +205,7 @@ class Opened:
     writable: bool
     epoch: str | None
     half_written: list[str]  # in the session's own folder
-    told: str  # of background commands that outlived their server
+    told: str  # what the person was told meanwhile
 
 
 @attrs.frozen
@@ -236,7 +236,7 @@ async def opened(house: Rig, session_id: str = SESSION) -> Opened:
         view.session.read_only is None,
         view.session.epoch,
         [path.name for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".new")],
-        "\n".join(house.house.owners[session_id].left_jobs),
+        "\n".join(house.editor.messages),
     )
 
 

@@ -260,7 +260,7 @@ async def _left_job(disk: SimDisk, tally: Tally, where: str) -> None:
         jobs = list(owner.ledger.jobs)
         if attempt.uncertain == (attempt.result is not None and attempt.result.by is None):
             tally.violation("a background command is uncertain though its start returned, or else is not", where)
-        if not attempt.uncertain and mark not in "".join(owner.left_jobs):
+        if not attempt.uncertain and mark not in "".join(stage.editor.messages):
             tally.violation("a background command runs and nobody is told", where)
         if processes.ended:
             tally.violation("opening ended a process", where)
