@@ -48,13 +48,13 @@ def decide_and_lose_power(
     cases = [(place, more, decision) for place in entered for more in after for decision in decisions]
     for number, (place, more, decision) in enumerate(cases):
         if number % parts == part:
-            prefix = _before_result(disk, place) if more == LAST else place + 1 + more
+            prefix = before_result(disk, place) if more == LAST else place + 1 + more
             marks = sum(entry[0] == "mark" for entry in disk.log[:prefix])
             where = f"{story.name}, killed after operation {prefix}, then {decision}"
             _one(story, tally, SimDisk.killed_after(disk, prefix), known[marks], decision, where)
 
 
-def _before_result(disk: SimDisk, entered: int) -> int:
+def before_result(disk: SimDisk, entered: int) -> int:
     """The operation that writes the next result after a body was entered."""
     written = (at for at in range(entered, len(disk.log)) if b'"kind":"result"' in written_by(disk.log[at]))
     return next(written)

@@ -1,5 +1,7 @@
 """L2: every operation of a story fails, with EIO, ENOSPC, EINTR or a short write, once and for good.
 
+`fail_in_decisions` does the same to a restore and to a retry, in the process after the one that was killed.
+
 The process lives on: what it told must be true, a call called returned has its record, one called not run has no body.
 Then it opens the session anew (row J6), in the same process and on a disk that works again, and power is lost: at the
 end of the story, and after that opening. A failed sync is taken both ways, as one that wrote nothing for ever, and as
@@ -16,8 +18,9 @@ import attrs
 
 from steadyhand.core.refusal import Refused
 from steadyhand.core.told import Told
-from steadyhand.core.views import CallChanged, TurnEvent
-from tests.prove.lives import SESSION, Story, seen
+from steadyhand.core.views import Action, CallChanged, TurnEvent
+from tests.prove.decisions import before_result, decide
+from tests.prove.lives import SESSION, Story, life, seen
 from tests.prove.power import Gate, states
 from tests.prove.power_loss import Prover
 from tests.prove.tally import Tally
@@ -50,6 +53,47 @@ def fail_everywhere(story: Story, tally: Tally, part: int, parts: int, each: int
     for number, fault in enumerate(cases):
         if number % parts == part:
             _one(story, tally, fault)
+
+
+def fail_in_decisions(story: Story, tally: Tally, each: int = 1) -> None:
+    """The first effect was killed right before its result and is restored; or right after its entry, and is tried
+    again."""
+    disk = story.told()
+    entered = next(at for at, entry in enumerate(disk.log) if entry[0] == "mark" and "ran" in str(entry[1]))
+    for action, prefix in (("restore", before_result(disk, entered)), ("retry", entered + 1)):
+        unharmed = SimDisk.killed_after(disk, prefix)
+        anyio.run(_decided, unharmed, action)
+        for number in range(1, unharmed.count + 1, each):
+            for error in get_args(Error):
+                for for_good in (False, True):
+                    left = SimDisk.killed_after(disk, prefix)
+                    left.fault = Fault(number, error, for_good)
+                    _one_decision(story, tally, left, action, f"{error} at operation {number} of a {action}")
+
+
+def _one_decision(story: Story, tally: Tally, disk: SimDisk, action: Action, where: str) -> None:
+    try:
+        anyio.run(_decided, disk, action)
+    except Exception as error:
+        tally.violation(f"a fault gets out of a decision: {_root(error)}", where)
+        return
+    if not disk.failed:
+        return
+    tally.states += 1
+    for sentence in broken_on_disk(story.scene, truths(disk.log)[-1], seen(disk)):
+        tally.violation(sentence, where)
+    gates: tuple[Gate, ...] = ("lost", "kept") if any(entry[0] == "failed_sync" for entry in disk.log) else ("lost",)
+    for gate in gates:
+        _lose_power(story, tally, disk, _Lived(), gate, where)
+
+
+async def _decided(disk: SimDisk, action: Action) -> None:
+    async with life(disk, 2, settle="ask") as stage:
+        with anyio.fail_after(life_s_max):
+            await stage.house.open(SESSION, 100)
+            for attempt in (await stage.owner()).ledger.uncertain():
+                with suppress(Refused):
+                    await decide(stage, attempt.attempt_id, action)
 
 
 def _one(story: Story, tally: Tally, fault: Fault) -> None:

@@ -234,6 +234,8 @@ def full() -> list[Job]:
     jobs += [Job("L1 decisions", "messages", messages.try_again)]
     jobs += [Job("L2", "plain", _failed("plain", part, 2)) for part in range(2)]
     jobs += [Job("L2", story, _failed(story, 0, 1, each=7)) for story in ("moved", "handed", "no exchange")]
+    for story_name in ("plain", "moved"):
+        jobs += [Job("L2", f"{story_name}, decisions", partial(faults.fail_in_decisions, STORIES[story_name], each=2))]
     for name, story in (("words", WORDS), ("hand", HAND)):
         jobs += [Job("L3", name, partial(kills.kill_everywhere, story=story, part=part, parts=2)) for part in range(2)]
     jobs += [Job("L4", "", partial(interposed.kill_the_installed, part=part, parts=2)) for part in range(2)]
