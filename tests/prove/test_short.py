@@ -10,13 +10,14 @@ from tests.support.systems import linux_only
 
 pytestmark = [linux_only, pytest.mark.timeout(600)]
 states_min = 10_000
-variants_min = 15
+variants_min = 45
 
 
 def test_the_short_proof_holds_and_every_variant_is_caught() -> None:
     """Over 10,000 crash states without a broken promise, and each of the known-bad variants is caught by a layer.
 
-    Rows J2-J9, J13, J14, C1-C7, W8, W9, B3, A4, A5, G8, S1; [I1] [I2] [I3] [I5] [I8] [I12] [I15]; cases 20, 26, 61.
+    Rows J2-J9, J13, J14, C1-C7, W3, W4, W8, W9, B3, B5, A4, A5, E5, F2-F4, G8, S1; [I1] [I2] [I3] [I5] [I8] [I10] [I12]
+    [I15]; cases 20, 26, 61, 98.
     """
     ended = list(run(short()))
     found, mutants = layers(ended), caught(ended)
