@@ -11,7 +11,7 @@ import attrs
 
 from steadyhand.core.record import Intent, Settlement
 from steadyhand.ports import Survivor
-from steadyhand.session import checking, jobs, redoing
+from steadyhand.session import checking, house, jobs, redoing
 from steadyhand.session.inspecting import Found
 from steadyhand.session.owner import Owner
 from steadyhand.tools import relocate
@@ -160,7 +160,13 @@ def stopped_by_its_number() -> None:
 
 
 def left_jobs_untold() -> None:
-    replaced(jobs, "_left", lambda *_: "Something still runs.")
+    look = house.look_for_left
+
+    async def silent(owner: Owner) -> None:
+        await look(owner)
+        owner.left_jobs.clear()
+
+    replaced(house, "look_for_left", silent)
 
 
 def model_settles_as_a_read() -> None:
