@@ -167,7 +167,7 @@ def result_lost_on_cancel() -> None:
 
 
 def permission_after_start() -> None:
-    permitted, start = calls._permitted, calls._start
+    permitted, start = calls.permitted, calls._start
     waiting: dict[str, Any] = {}
 
     async def later(owner: Any, turn: Any, admitted: Any) -> None:
@@ -179,7 +179,7 @@ def permission_after_start() -> None:
         answer = await permitted(owner, turn, waiting[started.attempt_id])
         return not isinstance(answer, Refusal)
 
-    replaced(calls, "_permitted", later)
+    replaced(calls, "permitted", later)
     replaced(calls, "_start", started_first)
 
 

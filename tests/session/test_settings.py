@@ -11,7 +11,7 @@ from steadyhand.core.record import ModelName
 from steadyhand.core.rules import Rule, rules_max
 from steadyhand.core.settings import Price, Settings
 from steadyhand.edge.prices import prices_max
-from steadyhand.edge.settings import read_settings
+from steadyhand.edge.settings import FLAG_PATHS, read_settings
 
 
 def texts(rules: tuple[Rule, ...]) -> list[str]:
@@ -51,6 +51,15 @@ def test_a_bad_rule_is_named_and_the_others_hold() -> None:
     assert any("permissions.allow is not a list" in fault for fault in read.faults)
     assert any("“no_such_tool”" in fault and "names no tool" in fault for fault in read.faults)
     assert any("“todo(x)”" in fault and "permissions.ask" in fault for fault in read.faults)
+
+
+def test_a_flag_says_rules_too() -> None:
+    """wire.md: flags come first; the command line has its rules from them alone."""
+    said = {"permissions.deny": ["delete_file"], "permissions.allow": "write_file"}
+    read = read_settings(permissions(deny=["move_file"]), {}, permissions(deny=["run_command"]), flags=said)
+    assert texts(read.settings.rules.deny) == ["delete_file", "run_command"]
+    assert read.faults == ("--setting permissions.allow is not a list of texts",)
+    assert set(said) <= FLAG_PATHS
 
 
 def test_so_many_rules_are_read() -> None:

@@ -25,7 +25,7 @@ from steadyhand.core.record import ModelName
 from steadyhand.core.rules import BadRule, Rule, Rules, parse, rules_max
 from steadyhand.core.settings import Settings
 from steadyhand.edge.prices import PRICES_EXPECTED, amount_of, is_amount, is_prices, prices_of
-from steadyhand.edge.sources import VARIABLES, at, sources_of
+from steadyhand.edge.sources import VARIABLES, Sources, at, sources_of
 from steadyhand.ports import Disk
 from steadyhand.tools.catalogue import SUBJECTS
 from steadyhand.tools.place import one_line
@@ -34,7 +34,9 @@ MODES = ("plan", "ask", "edits", "auto")
 SETTLE = ("checked", "ask")
 rule_told_chars_max = 80
 STATE_VARIABLE = "STEADYHAND_STATE_DIR"
-FLAG_PATHS = frozenset({*VARIABLES, "environment.add", "cost.prices"})
+FLAG_PATHS = frozenset(
+    {*VARIABLES, "environment.add", "cost.prices", "permissions.allow", "permissions.ask", "permissions.deny"}
+)
 """What `--setting` of a command line takes."""
 
 
@@ -60,6 +62,7 @@ def read_settings(
         faults.append("the settings are not an object")
     provider = take("model.provider", lambda v: v in PROVIDERS, f"one of {', '.join(PROVIDERS)}", "practice")
     theirs = sources.of_provider(provider)
+    of_workspace = Sources([(lambda path: at(workspace, path), lambda path: f"steadyhand.{path}")], faults).take
     continues = take("continuation", _truth, "true or false", False)
     settings = Settings(
         model=ModelName(provider, theirs.take("model.name", _text, "a text", provider)),
@@ -70,9 +73,9 @@ def read_settings(
         key_variable=theirs.take("model.apiKeyEnv", _variable, "the name of a variable", None),
         environment_add=take("environment.add", _texts, "an object of names and texts", {}),
         rules=Rules(
-            allow=_rules(machine, "allow", faults),
-            ask=_added(_rules(machine, "ask", faults), _rules(workspace, "ask", faults)),
-            deny=_added(_rules(machine, "deny", faults), _rules(workspace, "deny", faults)),
+            allow=_rules(take, "allow", faults),
+            ask=_added(_rules(take, "ask", faults), _rules(of_workspace, "ask", faults)),
+            deny=_added(_rules(take, "deny", faults), _rules(of_workspace, "deny", faults)),
         ),
         trusted=_trusted(machine, faults),
         continuation=continues and at(workspace, "continuation") is not False,
@@ -112,15 +115,10 @@ def resolved_state_directory(disk: Disk, chosen: str | None) -> str:
         return path
 
 
-def _rules(source: object, list_name: str, faults: list[str]) -> tuple[Rule, ...]:
-    """The rules of one list of one source. A bad one is left out and named; the others hold."""
-    value = at(source, f"permissions.{list_name}")
-    if value is None:
-        return ()
+def _rules(take: Callable[..., Any], list_name: str, faults: list[str]) -> tuple[Rule, ...]:
+    """The rules of one list. A bad one is left out and named; the others hold."""
     setting = f"steadyhand.permissions.{list_name}"
-    if not isinstance(value, list):
-        faults.append(f"{setting} is not a list of texts")
-        return ()
+    value = take(f"permissions.{list_name}", lambda v: isinstance(v, list), "a list of texts", [])
     found: list[Rule] = []
     for item in value[:rules_max]:
         rule = parse(item, SUBJECTS) if isinstance(item, str) else BadRule("is no text")

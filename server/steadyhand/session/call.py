@@ -7,14 +7,9 @@ the call with a reply and no start. What comes out of a body by exception is ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar, get_args
-
 import anyio
 import attrs
 
-from steadyhand.core.admission import Admission, Admit, AskFirst, Deny, Wanted, permit
-from steadyhand.core.grants import covered, standing_for
 from steadyhand.core.identity import (
     Arguments,
     BadArguments,
@@ -25,21 +20,17 @@ from steadyhand.core.identity import (
 )
 from steadyhand.core.ledger import Attempt, Call
 from steadyhand.core.postcondition import intended_changes
-from steadyhand.core.questions import BEYOND_THE_SESSION, Option, PermissionQuestion
 from steadyhand.core.record import (
     Evidence,
     FileChange,
-    Grant,
     Intent,
     Outcome,
-    Permission,
     Record,
     Result,
     Scope,
     Started,
     Tool,
 )
-from steadyhand.core.show import shown_arguments
 from steadyhand.core.words import (
     READ_CUT_OFF,
     after_error_satisfied,
@@ -47,55 +38,30 @@ from steadyhand.core.words import (
     after_error_unknown,
     aim_of,
     check_sentence,
-    ended,
     not_started_reply,
     refused_reply,
     stopped_text,
 )
 from steadyhand.journal.log import JournalBroken, TooLong
+from steadyhand.session.admitted import Admitted, before_start, error_words, wanted_of
 from steadyhand.session.checking import look, recover
 from steadyhand.session.holding import clear_way
 from steadyhand.session.jobs import CallJobs
 from steadyhand.session.owner import Owner, RunningTurn
+from steadyhand.session.permitting import permitted
 from steadyhand.session.person import TurnPerson
 from steadyhand.session.saving import saving_first
 from steadyhand.tools.command_output import CommandOutput
-from steadyhand.tools.tool import Done, Gathered, Planned, Preview, Refusal, Running, reply_bytes_max
-
-T = TypeVar("T")
+from steadyhand.tools.tool import Done, Gathered, Planned, Refusal, Running, reply_bytes_max
 
 same_call_max = 8
 """The call that would be the 8th same one of a turn is refused, and the turn ends (row G7)."""
 result_s_max = 30.0
 """How long recording a result may take before it counts as lost (row J5)."""
 
-ONCE = Option("once", "Allow once")
-SESSION = Option("session", "Allow in this session")
-WORKSPACE = Option("workspace", "Allow in this workspace")
-USER = Option("user", "Allow in all workspaces")
-REJECT = Option("reject", "Reject")
-ANSWERS: tuple[Grant, ...] = get_args(Grant)
-
 
 class LoopGuard(Exception):
     """The turn asks for the same again and again; it ends `bound`."""
-
-
-def _nothing(_: Done) -> Sequence[Record]:
-    return ()
-
-
-@attrs.frozen
-class Admitted:
-    """A planned call with its identity, on its way to the start."""
-
-    call: Call
-    planned: Planned
-    wanted: Wanted
-    attempt_id: str
-    key: Digest
-    confirmed_before: tuple[str, ...] = ()  # attempts of this very call that the user confirmed (row B6)
-    settles: Callable[[Done], Sequence[Record]] = _nothing  # what its end settles, in the append of its result
 
 
 async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
@@ -107,7 +73,7 @@ async def carry_out(owner: Owner, turn: RunningTurn, call: Call) -> None:
     if isinstance(arguments, BadArguments):
         return await refuse_unadmitted(owner, call, "bad_arguments", arguments.why)
     await _guard_loop(owner, turn, call, arguments)
-    planned = await _before_start(owner, tool.prepare, arguments, owner.ground)
+    planned = await before_start(owner, tool.prepare, arguments, owner.ground)
     if isinstance(planned, Refusal):
         return await refuse_unadmitted(owner, call, planned.reason, planned.text)
     if planned.effect != "reads" and not owner.works:
@@ -128,9 +94,9 @@ async def carry_through(owner: Owner, turn: RunningTurn, admitted: Admitted) -> 
         return await _refuse(owner, admitted, held, held=True)
     if held:  # what held it back may have been this very call, confirmed just now (row B6)
         admitted = attrs.evolve(admitted, confirmed_before=_confirmed(owner, admitted))
-    permitted = await _permitted(owner, turn, admitted)
-    if isinstance(permitted, Refusal):
-        return await _refuse(owner, admitted, permitted, held=held)
+    permission = await permitted(owner, turn, admitted)
+    if isinstance(permission, Refusal):
+        return await _refuse(owner, admitted, permission, held=held)
 
     async def gather() -> Gathered | Refusal:
         nonlocal held
@@ -138,7 +104,7 @@ async def carry_through(owner: Owner, turn: RunningTurn, admitted: Admitted) -> 
         held = held or bool(again)
         if isinstance(again, Refusal):
             return again
-        return await _before_start(owner, planned.gather, admitted.attempt_id, permitted)
+        return await before_start(owner, planned.gather, admitted.attempt_id, permission)
 
     gathered = await saving_first(owner, turn.turn_id, planned.title, gather)
     if isinstance(gathered, Refusal):
@@ -168,14 +134,6 @@ def _with_present_key(owner: Owner, admitted: Admitted) -> tuple[Admitted, int |
 
 def _key(owner: Owner, tool: str, arguments: Arguments, scope: Scope, occurrence: int) -> Digest:
     return idempotency_key(SessionId(owner.session_id), tool, arguments.canonical, scope.plain(), occurrence)
-
-
-async def _before_start(owner: Owner, work: Callable[..., T | Refusal], *arguments: object) -> T | Refusal:
-    """Blocking work before the start; trouble with the disk there refuses this one call."""
-    try:
-        return await owner.world.in_thread(work, *arguments)
-    except OSError as error:
-        return Refusal("io_error", f"It could not be prepared: {_said(error)}.")
 
 
 async def close_unrun(owner: Owner, call: Call, reason: str) -> None:
@@ -232,14 +190,6 @@ async def _intend(owner: Owner, call: Call, arguments: Arguments, planned: Plann
     return Admitted(call, planned, wanted, intent.attempt_id, key, () if planned.effect == "reads" else confirmed)
 
 
-def wanted_of(owner: Owner, tool: str, planned: Planned) -> Wanted:
-    """The facts of a planned call that admission reads."""
-    return Wanted(
-        tool, planned.effect, planned.scope, bool(planned.outside), bool(planned.protected), planned.command,
-        owner.ground.root,
-    )  # fmt: skip
-
-
 def _confirmed(owner: Owner, admitted: Admitted) -> tuple[str, ...]:
     digest = owner.ledger.attempts[admitted.attempt_id].arguments_digest
     return owner.ledger.confirmed_before(admitted.call.tool, digest, admitted.wanted.scope)
@@ -247,11 +197,11 @@ def _confirmed(owner: Owner, admitted: Admitted) -> tuple[str, ...]:
 
 async def _read(owner: Owner, turn: RunningTurn, admitted: Admitted) -> None:
     """Reads have no *started* and wait for no sync (row J4); only what leaves the workspace asks."""
-    permitted = await _permitted(owner, turn, admitted)
-    if isinstance(permitted, Refusal):
+    permission = await permitted(owner, turn, admitted)
+    if isinstance(permission, Refusal):
         reply = _reply(
-            admitted.call, admitted.attempt_id, "refused", permitted.reason,
-            refused_reply(permitted.reason, permitted.text),
+            admitted.call, admitted.attempt_id, "refused", permission.reason,
+            refused_reply(permission.reason, permission.text),
         )  # fmt: skip
     else:
         done = await _read_body(owner, admitted)
@@ -265,81 +215,7 @@ async def _read_body(owner: Owner, admitted: Admitted) -> Done:
         return await admitted.planned.run(_running(owner, None, admitted, ()))
     except Exception as error:  # a read changes nothing, so whatever it throws, this one call failed (row C7)
         reason = "io_error" if isinstance(error, OSError) else "error"
-        return Done("failed", f"This read failed: {_said(error)}.", reason)
-
-
-def admission_of(owner: Owner, wanted: Wanted) -> Admission:
-    """What trust, rules, mode and the session's grants say of it now."""
-    settings = owner.world.settings
-    return permit(wanted, owner.ledger.mode, owner.ledger.grants, settings.rules, settings.trusted)
-
-
-async def _permitted(owner: Owner, turn: RunningTurn, admitted: Admitted) -> Preview | Refusal | None:
-    """None: nobody had to be asked. The preview: what was shown and allowed."""
-    admission = admission_of(owner, admitted.wanted)
-    if isinstance(admission, Deny):
-        return Refusal("policy", admission.text)
-    if isinstance(admission, AskFirst) and admission.lasting:
-        admission = Admit() if covered(await owner.world.grants.known(), admitted.wanted) else admission
-    if admitted.confirmed_before:
-        admission = AskFirst("you confirmed this very call before, so it would happen again", lasting=False)
-    if not isinstance(admission, AskFirst):
-        return None
-    planned = admitted.planned
-    preview = await saving_first(owner, turn.turn_id, planned.title, lambda: _before_start(owner, planned.preview))
-    if isinstance(preview, Refusal):
-        return preview
-    return await _ask(owner, turn, admitted, admission, preview)
-
-
-async def _ask(
-    owner: Owner, turn: RunningTurn, admitted: Admitted, admission: AskFirst, preview: Preview
-) -> Preview | Refusal:
-    """The question to the person; its answer is recorded before anything starts."""
-    call = admitted.call
-    question = PermissionQuestion(
-        ask_id=owner.world.ids.new(), session_id=owner.session_id, turn_id=turn.turn_id, call_id=call.call_id,
-        tool=call.tool, title=admitted.planned.title, arguments=shown_arguments(call.arguments),
-        text=f"{admitted.planned.title}. {preview.text}\nAsked because {admission.why}.",
-        options=_options(admission, admitted.wanted), diff=preview.diff,
-    )  # fmt: skip
-    with owner.parked():
-        answer = await owner.world.editor.ask_permission(question) if owner.world.editor.attached() else None
-    offered = {option.id for option in question.options}
-    grant = next((a for a in ANSWERS if answer is not None and a == answer.option and a in offered), None)
-    if grant is None:
-        grant, answer = "reject", None
-    if grant in BEYOND_THE_SESSION:
-        grant = await _remembered(owner, admitted.wanted, grant)
-    command, cwd = admitted.planned.command or (None, None)
-    permission = Permission(
-        admitted.attempt_id, call.call_id, grant, call.tool, answer.note if answer else None, command, cwd,
-        None if answer is not None else "not_answered", admitted.confirmed_before if answer is not None else (),
-    )  # fmt: skip
-    await owner.append_or_show([permission])
-    if grant != "reject":
-        return preview
-    note = f" They say: {ended(answer.note)}" if answer is not None and answer.note else ""
-    if answer is None:
-        return Refusal("not_answered", "The question whether it may run was not answered.")
-    return Refusal("denied", f"The user said no.{note} Do not try the same again; ask what they want instead.")
-
-
-def _options(admission: AskFirst, wanted: Wanted) -> tuple[Option, ...]:
-    """Beyond the session only for what is of a workspace."""
-    if not admission.lasting:
-        return (ONCE, REJECT)
-    return (ONCE, SESSION, REJECT) if wanted.root is None else (ONCE, SESSION, WORKSPACE, USER, REJECT)
-
-
-async def _remembered(owner: Owner, wanted: Wanted, grant: Grant) -> Grant:
-    """The grant that the answer comes to: `once` where it could not be kept for certain."""
-    world = owner.world
-    trouble = await world.grants.remember(standing_for(wanted, grant == "user", world.ids.new(), world.clock.now()))
-    if trouble is None:
-        return grant
-    owner.say("warning", trouble)
-    return "once"
+        return Done("failed", f"This read failed: {error_words(error)}.", reason)
 
 
 async def _start(owner: Owner, turn: RunningTurn, call: Call, started: Started) -> bool:
@@ -399,7 +275,7 @@ async def _record(owner: Owner, admitted: Admitted, done: Done) -> None:
 async def _after_error(owner: Owner, admitted: Admitted, error: Exception) -> Done:
     """Row C6: satisfied → returned with a notice; unchanged → failed; otherwise unknown."""
     attempt = owner.ledger.attempts[admitted.attempt_id]
-    title, said = admitted.planned.title, _said(error)
+    title, said = admitted.planned.title, error_words(error)
     try:
         seen = await owner.world.in_thread(recover, owner.ground, owner.ledger, attempt)
     except OSError:
@@ -452,13 +328,6 @@ def _reply(call: Call, attempt_id: str | None, outcome: Outcome, reason: str | N
     text = text[:reply_bytes_max]
     size = len(text.encode("utf-8", "replace"))
     return Tool(call.turn_id, call.call_id, outcome, text, size, False, reason, attempt_id)
-
-
-def _said(error: Exception) -> str:
-    """An error in words, without paths: those of the call are named elsewhere."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__
 
 
 def _files_now(attempt: Attempt) -> tuple[FileChange, ...]:

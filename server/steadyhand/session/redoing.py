@@ -37,9 +37,11 @@ from steadyhand.core.refusal import Refused
 from steadyhand.core.scope import overlaps
 from steadyhand.core.snapshot import uncertain_view
 from steadyhand.core.words import retried_notice, settlement_notice, undone_notice
-from steadyhand.session.call import Admitted, admission_of, carry_through, close_unrun, run_and_record, wanted_of
+from steadyhand.session.admitted import Admitted, wanted_of
+from steadyhand.session.call import carry_through, close_unrun, run_and_record
 from steadyhand.session.inspecting import Found, state_of
 from steadyhand.session.owner import Owner, RunningTurn
+from steadyhand.session.permitting import admission_of
 from steadyhand.session.verifying import find
 from steadyhand.tools import restore as undoing
 from steadyhand.tools.open_document import unsaved_in_editor

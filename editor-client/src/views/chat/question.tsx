@@ -57,6 +57,12 @@ function Permission({ asked, uncertain, sessionOf }: { readonly asked: Permissio
     if (card.current?.contains(document.activeElement) === true) focusBox(); // the focus would be lost with the card
     tell({ kind: "answer", askId: asked.askId, option, note });
   };
+  const choices = asked.options.map((option, at) => ({ option, at }));
+  const choice = ({ option, at }: (typeof choices)[number]): JSX.Element => (
+    <button type="button" key={option.id} class={looks(option.id, at)} onClick={() => answer(option.id)} title={`${option.label} (${at + 1})`}>
+      {option.label}
+    </button>
+  );
   const onKey = (event: KeyboardEvent): void => {
     const option = asked.options[Number(event.key) - 1];
     if (option === undefined || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -97,17 +103,14 @@ function Permission({ asked, uncertain, sessionOf }: { readonly asked: Permissio
         </label>
       )}
       <div class="buttons">
-        {asked.options.map((option, at) => (
-          <button type="button" key={option.id} class={looks(option.id, at)} onClick={() => answer(option.id)} title={`${option.label} (${at + 1})`}>
-            {option.label}
-          </button>
-        ))}
+        {choices.filter(({ option }) => !FAR.has(option.id)).map(choice)}
         {!noting && asked.options.some((option) => option.id === "reject") && (
           <button type="button" class="link" onClick={() => setNoting(true)}>
             Reject with a note…
           </button>
         )}
       </div>
+      {choices.some(({ option }) => FAR.has(option.id)) && <div class="buttons">{choices.filter(({ option }) => FAR.has(option.id)).map(choice)}</div>}
     </section>
   );
 }
