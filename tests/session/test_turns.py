@@ -501,7 +501,8 @@ async def test_a_turn_stopped_at_every_operation_of_its_disk(tmp_path: Path) -> 
                     await anyio.lowlevel.checkpoint()
                 disk.go.set()
             assert_closed(owner)
-            a, _, b = states(owner) or ["notRun"] * 3
+            # Stopped while the answer still came, it has fewer calls than it would have had.
+            a, _, b = (*states(owner), *["notRun"] * 3)[:3]
             assert stage.content("a.txt") == ("1" if a == "returned" else "0"), number
             assert stage.content("b.txt") == ("2" if b == "returned" else None), number
             assert not [path for path in stage.root.iterdir() if path.name.startswith(".")]
