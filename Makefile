@@ -8,7 +8,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.made
 
 FAST := $(wildcard $(addprefix tests/,house core journal session scenarios))
-SLOW := $(wildcard $(addprefix tests/,crash e2e models prove editors))
+SLOW := $(wildcard $(addprefix tests/,crash e2e models prove))
+EDITORS := tests/editors
+
+# Tests run side by side, one pytest for each core. The stories of the editors, each with a browser, share the cores
+# among themselves.
+SPREAD := -n auto --dist worksteal
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Compiled modules are kept, outside the sources: a server starts in half the time, and tests start hundreds.
@@ -25,10 +30,11 @@ demo: $(STAMP)   ## the server in action, without an editor, a network or a key
 	@$(BIN)/python -m tests.demo
 
 test: lint types quick  ## everything: lint, types, the fast tests, then crashes, whole server, models, proof, editors
-	$(if $(SLOW),$(BIN)/python -m pytest $(SLOW))
+	$(BIN)/python -m pytest $(SPREAD) $(SLOW)
+	$(BIN)/python -m pytest $(EDITORS)
 
 quick: $(STAMP)  ## the fast tests alone
-	$(BIN)/python -m pytest $(FAST)
+	$(BIN)/python -m pytest $(SPREAD) $(FAST)
 
 lint: $(STAMP)   ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -83,7 +89,7 @@ editor: vsix     ## the real VS Code in your browser, with the extension and the
 	@$(BIN)/python -m tests.editors.look
 
 editor-test: $(STAMP) ## stories told in real editors, with pictures in .scratch/pictures
-	$(BIN)/python -m pytest tests/editors
+	$(BIN)/python -m pytest $(EDITORS)
 
 $(MODULES): $(CLIENT)/package-lock.json
 	cd $(CLIENT) && npm ci --silent
