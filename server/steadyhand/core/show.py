@@ -9,9 +9,10 @@ from collections.abc import Iterable
 
 import attrs
 
+from steadyhand.core.changed import summed_up
 from steadyhand.core.identity import BadArguments, parse_arguments
 from steadyhand.core.ledger import Call, Ledger, Said, Waiting
-from steadyhand.core.record import Assistant, Change, FileChange, Notice, Scope, User
+from steadyhand.core.record import Assistant, FileChange, Notice, Scope, User
 from steadyhand.core.views import (
     CallState,
     CallView,
@@ -159,12 +160,8 @@ def _queued(item: Waiting, paused: bool) -> QueuedView:
 
 def changed_in_turn(ledger: Ledger, turn_id: str) -> tuple[ChangedFile, ...]:
     """The files really changed in a turn, one entry a path, from the journal (row G6)."""
-    changes: dict[str, ChangedFile] = {}
-    for attempt in ledger.attempts.values():
-        if attempt.turn_id == turn_id and attempt.result is not None:
-            for change in attempt.result.files:
-                _merge(changes, change)
-    return tuple(changes[path] for path in sorted(changes))
+    of_turn = [attempt for attempt in ledger.attempts.values() if attempt.turn_id == turn_id]
+    return summed_up(change for attempt in of_turn if attempt.result is not None for change in attempt.result.files)
 
 
 def last_text(ledger: Ledger, turn_id: str) -> str:
@@ -177,46 +174,6 @@ def _texts(said: Iterable[Said], turn_id: str) -> Iterable[str]:
         record = entry.record
         if entry.turn_id == turn_id and isinstance(record, Assistant) and record.text and not record.withdrawn:
             yield record.text
-
-
-def _merge(changes: dict[str, ChangedFile], change: FileChange) -> None:
-    """What all changes of a turn come to, so that it is true of the end: what came and went is none of them."""
-    match change.change:
-        case "moved":
-            _merge_move(changes, change.from_ or "", change)
-        case "deleted":
-            _merge_deletion(changes, change.path)
-        case "created":
-            gone = _kind(changes, change.path) == "deleted"
-            changes[change.path] = ChangedFile(change.path, "modified" if gone else "created")
-        case "modified":
-            changes.setdefault(change.path, ChangedFile(change.path, "modified"))
-
-
-def _merge_move(changes: dict[str, ChangedFile], start: str, change: FileChange) -> None:
-    earlier, over = changes.pop(start, None), changes.get(change.path)
-    replaced = change.before is not None and (over is None or over.change != "created")
-    if earlier is not None and earlier.change == "created":
-        changes[change.path] = ChangedFile(change.path, "modified" if replaced else "created")
-        return
-    origin = start
-    if earlier is not None and earlier.change == "moved" and earlier.from_ is not None:
-        origin = earlier.from_
-    back = origin == change.path
-    changes[change.path] = ChangedFile(change.path, "modified" if back else "moved", None if back else origin)
-
-
-def _merge_deletion(changes: dict[str, ChangedFile], path: str) -> None:
-    earlier = changes.pop(path, None)
-    if earlier is not None and earlier.change == "created":
-        return
-    gone = earlier.from_ if earlier is not None and earlier.change == "moved" and earlier.from_ is not None else path
-    changes[gone] = ChangedFile(gone, "deleted")
-
-
-def _kind(changes: dict[str, ChangedFile], path: str) -> Change | None:
-    earlier = changes.get(path)
-    return earlier.change if earlier is not None else None
 
 
 def _file(change: FileChange) -> FileView:
