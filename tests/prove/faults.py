@@ -60,7 +60,8 @@ def fail_in_decisions(story: Story, tally: Tally, each: int = 1) -> None:
     again."""
     disk = story.told()
     entered = next(at for at, entry in enumerate(disk.log) if entry[0] == "mark" and "ran" in str(entry[1]))
-    for action, prefix in (("restore", before_result(disk, entered)), ("retry", entered + 1)):
+    cases: list[tuple[Action, int]] = [("restore", before_result(disk, entered)), ("retry", entered + 1)]
+    for action, prefix in cases:
         unharmed = SimDisk.killed_after(disk, prefix)
         anyio.run(_decided, unharmed, action)
         for number in range(1, unharmed.count + 1, each):

@@ -39,10 +39,12 @@ def operations(folder: Path, story: Story = WORDS) -> list[Operation]:
 
 
 def kill_everywhere(tally: Tally, story: Story, part: int, parts: int, each: int = 1) -> None:
-    """`states` counts lives that were killed."""
+    """`states` counts lives that were killed. What comes before the first call is the same in every story."""
     folder = scratch()
     try:
         found = operations(folder, story)
+        if story is not WORDS:
+            found = found[next(at for at, one in enumerate(found) if "assistant" in one.kinds) :]
         for operation in found[part :: parts * each]:
             whens: list[When] = ["before", "after", "half"] if operation.verb == "write" else ["before", "after"]
             for when in whens:

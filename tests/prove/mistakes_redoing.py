@@ -160,7 +160,7 @@ def stopped_by_its_number() -> None:
 
 
 def left_jobs_untold() -> None:
-    look = house.look_for_left
+    look = jobs.look_for_left
 
     async def silent(owner: Owner) -> None:
         await look(owner)

@@ -13,8 +13,8 @@ import attrs
 
 from steadyhand.core.questions import Answer, PermissionQuestion
 from steadyhand.session.stopping import stop_turn
-from tests.prove.lives import SCENE, Stage, Story, command, digest, many, played
-from tests.prove.truth import WORK
+from tests.prove.lives import SCENE, Stage, Story, command, many, played
+from tests.prove.truth import WORK, digest
 from tests.support.fakes import FakeProcesses, Script
 from tests.support.sim_disk import SimDisk
 
