@@ -145,7 +145,9 @@ async function showPermissions(connection: Connection): Promise<void> {
 }
 
 async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
-  const providers = ["deepseek", "openai", "anthropic", "openrouter", "compatible"];
+  const configured = vscode.workspace.getConfiguration("steadyhand").get("model.provider", "");
+  const known = ["deepseek", "openai", "anthropic", "openrouter", "compatible"];
+  const providers = [...known.filter((one) => one === configured), ...known.filter((one) => one !== configured)];
   const provider = await vscode.window.showQuickPick(providers, { title: "Key for which provider?" });
   if (provider === undefined) return;
   const prompt = "Kept in the editor's secret store, never in settings or logs. Empty removes it.";

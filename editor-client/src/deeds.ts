@@ -92,6 +92,9 @@ export class Deeds implements ChatDeeds {
         return;
       case "saveAndGoOn":
         return this.saveAndGoOn(message.path, message.turnId);
+      case "setKey":
+        await vscode.commands.executeCommand("steadyhand.setApiKey");
+        return;
       case "manageTrust":
         await vscode.commands.executeCommand("workbench.trust.manage");
         return;

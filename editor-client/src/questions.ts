@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 import type { OptionId, PermissionAnswer, PermissionAskParams, UserAnswer, UserAskParams } from "./protocol";
 import type { Desk } from "./desk";
 import { sessionName } from "./store";
-import { subject, untitled, verb } from "./words";
+import { hunk, subject, untitled, verb } from "./words";
 
 const detail_chars_max = 1_500;
 
@@ -77,12 +77,14 @@ export class Questions {
 
   private async permissionMessage(asked: PermissionAskParams): Promise<void> {
     const show = "Show in chat";
-    const diff = (asked.diff ?? "").replace(/^(---|\+\+\+) .*\n/gm, "").trimEnd();
+    const lines = (asked.diff ?? "").trimEnd().split("\n");
+    const diff = lines.filter((line) => !/^(---|\+\+\+) /.test(line)).map(hunk).join("\n");
     const detail = [untitled(asked.text ?? "", asked.title), diff, `Session: ${this.nameOf(asked.sessionId)}`].filter((part) => part !== "").join("\n\n");
     const options = { modal: true, detail: cut(detail) };
     const title = `Steadyhand asks: ${verb(asked.tool)} ${subject(asked)}`;
     // Closing the message is no answer: it leads to the chat, where the question stays.
-    const items = [...asked.options.map(({ label }) => ({ title: label })), { title: show, isCloseAffordance: true }];
+    const near = asked.options.filter(({ id }) => id !== "workspace" && id !== "user"); // those are for the chat, where there is room
+    const items = [...near.map(({ label }) => ({ title: label })), { title: show, isCloseAffordance: true }];
     const chosen = (await vscode.window.showWarningMessage(title, options, ...items))?.title;
     if (chosen === show) return this.showSession(asked.sessionId);
     const option = asked.options.find((one) => one.label === chosen);

@@ -128,6 +128,15 @@ export function briefly(uncertain: Uncertain): string {
   return uncertain.state === "rejected" ? "rejected, still uncertain" : looked;
 }
 
+/** A line of a diff; `@@ -3,2 +3,4 @@` → `lines 3–6`. */
+export function hunk(line: string): string {
+  const [whole, first = "1", count = "1"] = /^@@ .*\+(\d+)(?:,(\d+))? @@/.exec(line) ?? [];
+  if (whole === undefined) return line;
+  const from = Math.max(1, Number(first));
+  const to = from + Number(count) - 1;
+  return to > from ? `lines ${from}–${to}` : `line ${from}`;
+}
+
 /** A notice for people: the digests in it are for the model. */
 export function withoutDigests(text: string): string {
   return text.replaceAll(/,? SHA-256 [0-9a-f]{64}/g, "");

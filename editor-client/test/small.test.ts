@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { findPython, newEnough } from "../src/python";
 import { afterCrash, crash_window_ms, crashes_max } from "../src/restart";
 import { machineSettings } from "../src/settings";
-import { callReason, grantLine, standing, subject, untitled, verb, withoutDigests } from "../src/words";
+import { callReason, grantLine, hunk, standing, subject, untitled, verb, withoutDigests } from "../src/words";
 
 const machine = (installed: Record<string, string>) => (command: string) => Promise.resolve(installed[command]);
 
@@ -83,4 +83,8 @@ test("a text of the server is shown without the title that stands above it, and 
   assert.equal(untitled("edit_file: a: Checked.", "edit_file: a"), "Checked.");
   assert.equal(untitled("Something else.", "write_file: a"), "Something else.");
   assert.equal(withoutDigests(`a was created: 2 bytes on disk, SHA-256 ${"0".repeat(64)}.`), "a was created: 2 bytes on disk.");
+});
+
+test("the head of a hunk says which lines it is", () => {
+  assert.deepEqual(["@@ -0,0 +1,3 @@", "@@ -1 +1,2 @@", "@@ -4,2 +4 @@", "@@ -1,2 +0,0 @@", "+@@ added"].map(hunk), ["lines 1–3", "lines 1–2", "line 4", "line 1", "+@@ added"]);
 });

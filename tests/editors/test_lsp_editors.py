@@ -36,7 +36,7 @@ def doubt(lives: Lives) -> None:
     lives.place.write("a.txt", CHANGED)
 
 
-def tell(lives: Lives, program: Sequence[str], home: Path, door: str = "actions") -> str:
+def tell(lives: Lives, program: Sequence[str], home: Path, door: str) -> str:
     """What the editor printed while it told its story; it must have come to the end. `door`: see story.lua."""
     command, environment = shipped(lives.place.state)
     story = {"command": command, "root": str(lives.place.workspace), "file": "a.txt", "door": door}
@@ -83,10 +83,11 @@ def test_neovim(tmp_path: Path, which: str, door: str) -> None:
         came_to_its_end(lives, tell(lives, program, tmp_path / "home", door))
 
 
-def test_emacs(tmp_path: Path) -> None:
-    """The same in Emacs with eglot: flymake shows the doubt, its code actions settle it (A8)."""
+@pytest.mark.parametrize("door", ["actions", "command"])
+def test_emacs(tmp_path: Path, door: str) -> None:
+    """The same in Emacs with eglot: flymake shows the doubt, its code actions or one command settle it (A8)."""
     emacs = require_tool("emacs")
     with lives_in(tmp_path) as lives:
         doubt(lives)
         program = [emacs, "-Q", "--batch", "-l", str(HERE / "story.el")]
-        came_to_its_end(lives, tell(lives, program, tmp_path / "home"))
+        came_to_its_end(lives, tell(lives, program, tmp_path / "home", door))

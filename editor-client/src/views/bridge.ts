@@ -42,5 +42,6 @@ export type FromChat =
   | { readonly kind: "attachProblems" }
   | { readonly kind: "saveAndGoOn"; readonly path: string; readonly turnId: string }
   | { readonly kind: "manageTrust" }
+  | { readonly kind: "setKey" }
   | { readonly kind: "startServer" }
   | { readonly kind: "showLog" };

@@ -211,6 +211,14 @@ export class Window {
     fs.writeFileSync(path.join(this.stage.pictures, `${name}.png`), shown);
   }
 
+  /** In the dark theme and in the light one. */
+  async pictures(name, options) {
+    await this.picture(name, options);
+    await this.theme("light");
+    await this.picture(`${name}-light`, options);
+    await this.theme("dark");
+  }
+
   look() {
     return this.page.screenshot({ animations: "disabled" });
   }

@@ -146,7 +146,17 @@ function OneItem({ item, uncertain }: { readonly item: Item; readonly uncertain:
       return (
         <div class={`note ${item.level}`} role="note">
           <Icon name={item.level === "warning" ? "warning" : "look"} />
-          <span>{item.text}</span>
+          <span>
+            {item.text}
+            {item.text.includes("secret store") && (
+              <>
+                {" "}
+                <button type="button" class="link" onClick={() => tell({ kind: "setKey" })}>
+                  Set the key…
+                </button>
+              </>
+            )}
+          </span>
         </div>
       );
     case "cutOff":

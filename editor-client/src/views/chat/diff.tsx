@@ -1,6 +1,7 @@
 /** A unified diff, coloured by line and folded when it is long. The colours are said by the signs too. */
 import { useState } from "preact/hooks";
 import type { JSX } from "preact";
+import { hunk } from "../../words";
 
 const lines_shown_max = 24;
 
@@ -13,7 +14,7 @@ export function Diff({ text }: { readonly text: string }): JSX.Element {
       <pre>
         {shown.map((line, at) => (
           <span key={at} class={`line ${kindOf(line)}`}>
-            {line === "" ? " " : line.startsWith("@@") ? place(line) : line}
+            {line === "" ? " " : hunk(line)}
             {"\n"}
           </span>
         ))}
@@ -25,14 +26,6 @@ export function Diff({ text }: { readonly text: string }): JSX.Element {
       )}
     </div>
   );
-}
-
-/** `@@ -3,2 +3,4 @@` → `lines 3–6`. */
-function place(line: string): string {
-  const [, first = "1", count = "1"] = /\+(\d+)(?:,(\d+))?/.exec(line) ?? [];
-  const from = Math.max(1, Number(first));
-  const to = from + Number(count) - 1;
-  return to > from ? `lines ${from}–${to}` : `line ${from}`;
 }
 
 function kindOf(line: string): string {

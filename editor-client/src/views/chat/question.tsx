@@ -110,7 +110,7 @@ function Permission({ asked, uncertain, sessionOf }: { readonly asked: Permissio
           </button>
         )}
       </div>
-      {choices.some(({ option }) => FAR.has(option.id)) && <div class="buttons">{choices.filter(({ option }) => FAR.has(option.id)).map(choice)}</div>}
+      {choices.some(({ option }) => FAR.has(option.id)) && <div class="buttons far">{choices.filter(({ option }) => FAR.has(option.id)).map(choice)}</div>}
     </section>
   );
 }

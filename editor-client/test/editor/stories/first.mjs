@@ -35,17 +35,14 @@ export const first = {
       await at.press(".example");
       await at.see(".question h2", "notes.md");
       await at.see(".question .diff .added", "- tea");
-      await at.picture("first-permission");
+      await at.pictures("first-permission");
       assert.equal(at.file("notes.md"), undefined, "nothing is written before the answer");
       await at.answer("Allow once");
       await at.see(".ended-head", "1 file really changed");
       assert.equal(at.file("notes.md"), "# Notes\n\n- tea\n");
       await at.press(".ended .file-row button", "diff");
       await at.diffLine("tea").waitFor();
-      await at.picture("first-changed");
-      await at.theme("light");
-      await at.picture("first-changed-light");
-      await at.theme("dark");
+      await at.pictures("first-changed");
       await at.command("Steadyhand: Doctor");
       await at.tab("Doctor").waitFor();
       await at.page.frameLocator("iframe.webview.ready >> nth=-1").frameLocator("iframe#active-frame").locator("h1", { hasText: "Steadyhand Doctor" }).waitFor();
@@ -66,7 +63,7 @@ export const first = {
       await at.see(".ended.loud", "The model failed");
       assert.deepEqual(keys, [], "without a key nothing is asked");
       await at.picture("no-key");
-      await at.command("Steadyhand: Set API Key");
+      await at.press(".note button", "Set the key");
       await at.pick("openai");
       await at.fill("Key for openai", KEY);
       await at.say("hello again");

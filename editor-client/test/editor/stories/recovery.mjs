@@ -25,13 +25,13 @@ export const recovery = {
       await at.page.keyboard.press("Enter");
       await at.diffLine("green tea").waitFor();
       await at.toast("neither as it was before nor as intended").waitFor();
-      await at.picture("doubt-inspected");
+      await at.pictures("doubt-inspected");
       await at.dismissToasts();
       await at.closeEditor(); // it took the place of the file's preview
       await at.openFile("notes.md");
       await ask();
       await fixes.filter({ hasText: "Steadyhand: Confirm" }).waitFor();
-      await at.picture("doubt-lightbulb-after");
+      await at.pictures("doubt-lightbulb-after");
       await at.page.keyboard.press("ArrowDown");
       await at.page.keyboard.press("Enter");
       await at.page.locator(".monaco-editor .squiggly-warning").first().waitFor({ state: "detached" });
@@ -53,11 +53,7 @@ export const recovery = {
       await at.diffLine("green tea").waitFor();
       await at.dismissToasts();
       await row.hover();
-      await at.picture("list-inspected", { keepMouse: true });
-      await at.theme("light");
-      await row.hover();
-      await at.picture("list-inspected-light", { keepMouse: true });
-      await at.theme("dark");
+      await at.pictures("list-inspected", { keepMouse: true });
       await at.pressEffect(row, "Reject");
       await at.effect("not to be repeated; still uncertain").waitFor();
       await at.picture("list-rejected");
@@ -80,10 +76,7 @@ export const recovery = {
       await at.tab("before ↔ intended ↔ now").waitFor();
       await at.diffLine("green tea").waitFor();
       await at.see(".question.held .waits-title", "notes.md");
-      await at.picture("held-back-inspected");
-      await at.theme("light");
-      await at.picture("held-back-inspected-light");
-      await at.theme("dark");
+      await at.pictures("held-back-inspected");
       await at.answer("Confirm");
       await at.see(".question:not(.held) .diff .added", "milk");
       await at.answer("Allow once");
