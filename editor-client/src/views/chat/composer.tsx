@@ -4,7 +4,7 @@
  * Enter sends, Shift+Enter breaks the line, Escape stops the turn or closes the list. The draft is kept a moment after
  * typing and at once when the page goes; what the extension puts into the box replaces it.
  */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { JSX, RefObject } from "preact";
 import type { Draft } from "../../attachments";
 import { EMPTY_DRAFT, withAttachment } from "../../attachments";
@@ -100,14 +100,19 @@ export function Composer({ bound, link, trusted, provider, incoming, attachmentT
     setChosen(0);
     keep(true);
   };
+  const goesTo = useRef<number>();
   const replaceWord = (by: string): void => {
     const value = `${text.slice(0, word.start)}${by}${text.slice(caret)}`;
     edit(value, word.start + by.length);
-    requestAnimationFrame(() => {
-      box.current?.focus();
-      box.current?.setSelectionRange(word.start + by.length, word.start + by.length);
-    });
+    goesTo.current = word.start + by.length;
   };
+  // With the text itself, not a frame later: whatever is typed meanwhile would land elsewhere.
+  useLayoutEffect(() => {
+    if (goesTo.current === undefined) return;
+    box.current?.focus();
+    box.current?.setSelectionRange(goesTo.current, goesTo.current);
+    goesTo.current = undefined;
+  });
   function attach(attachment: Attachment): void {
     hold({ ...latest.current, attachments: withAttachment(latest.current.attachments, attachment) });
     keep(false);
