@@ -226,7 +226,11 @@ export class Deeds implements ChatDeeds {
 
   private async complete(asked: number, query: string): Promise<void> {
     const glob = query === "" ? "**/*" : `**/*${query.replaceAll(/[[\]{}*?\\]/g, "?")}*`;
-    const found = await vscode.workspace.findFiles(glob, FILES_NEVER_SHOWN, completions_max);
+    // Only files of the session's folder can be attached: their paths are relative to it.
+    const folders = vscode.workspace.workspaceFolders ?? [];
+    const folder = folders.find((one) => one.uri.toString() === this.desk.view.bound?.session.workspace) ?? folders[0];
+    const where = folder === undefined ? glob : new vscode.RelativePattern(folder, glob);
+    const found = await vscode.workspace.findFiles(where, FILES_NEVER_SHOWN, completions_max);
     const paths = found.map((uri) => vscode.workspace.asRelativePath(uri, false)).sort((a, b) => a.length - b.length || a.localeCompare(b));
     this.chat().post({ kind: "completions", asked, paths });
   }
