@@ -210,7 +210,9 @@ def test_several_folders(desk: Desk) -> None:
     chosen = client.ours("session/create", workspace=folders[1].as_uri())
     assert [view["workspace"] for view in (first, chosen)] == [folder.as_uri() for folder in folders]
     assert [bound_to(client, view) for view in (first, chosen)] == [str(folder) for folder in folders]
-    for stranger in (desk.root.as_uri(), "file:///", "untitled:x", folders[1].as_uri() + "/"):
+    same = client.ours("session/create", workspace=folders[1].as_uri() + "/")
+    assert same["workspace"] == chosen["workspace"]
+    for stranger in (desk.root.as_uri(), "file:///", "untitled:x"):
         assert client.refusal("session/create", workspace=stranger) == (INVALID, "invalidParams")
 
 
