@@ -104,7 +104,7 @@ def test_whose_price_holds() -> None:
     assert price_of(ModelName("openrouter", "vendor/model"), Settings()) is None
     elsewhere = Settings(model=flash, base_url="https://relay.example/v1")
     assert price_of(flash, elsewhere) is None
-    assert price_of(ModelName("openai", "gpt-5.1"), elsewhere) == KNOWN["openai", "gpt-5.1"]
+    assert price_of(ModelName("openai", "gpt-5-nano"), elsewhere) == KNOWN["openai", "gpt-5-nano"]
     copied = Settings(model=flash, base_url="https://api.deepseek.com/v1")
     assert price_of(flash, copied) == KNOWN["deepseek", "deepseek-flash"]
     local = Settings(model=ModelName("llamacpp", "x"), base_url="http://localhost:9999/v1")
@@ -125,8 +125,8 @@ def test_whose_price_holds() -> None:
         ),
         (ModelName("deepseek", "deepseek"), "bills half"),
         (
-            ModelName("openai", "gpt-5"),
-            "openai/gpt-5 in EUR: 1 read, 1 from the cache, 2 written; by steadyhand.cost.prices",
+            ModelName("openai", "gpt-5-nano"),
+            "openai/gpt-5-nano in EUR: 1 read, 1 from the cache, 2 written; by steadyhand.cost.prices",
         ),
         (ModelName("openrouter", "a/b"), "told by the provider"),
         (ModelName("compatible", "x"), "No price of compatible/x is known"),

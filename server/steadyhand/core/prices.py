@@ -53,13 +53,8 @@ KNOWN: Mapping[tuple[str, str], Price] = {
     ("deepseek", "deepseek-v4-flash"): _FLASH,  # names that are served by, and billed as, the one above
     ("deepseek", "deepseek-v4-flash-vision-exp"): _FLASH,
     ("deepseek", "deepseek-v4-pro"): _usd("1.32", "3.96", "0.044"),
-    ("anthropic", "claude-opus-5-5"): _usd("4", "20", "0.20", "5"),
     ("anthropic", "claude-opus-5"): _usd("5", "25", "0.50", "6.25"),
-    ("anthropic", "claude-sonnet-5"): _usd("2", "10", "0.20", "2.50"),
     ("anthropic", "claude-haiku-4-5"): _usd("1", "5", "0.10", "1.25"),
-    ("openai", "gpt-5.1"): _usd("1.25", "10", "0.125"),
-    ("openai", "gpt-5"): _usd("1.25", "10", "0.125"),
-    ("openai", "gpt-5-mini"): _usd("0.25", "2", "0.025"),
     ("openai", "gpt-5-nano"): _usd("0.05", "0.40", "0.005"),
 }
 
