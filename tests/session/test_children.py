@@ -330,6 +330,34 @@ async def test_survivors_are_found_by_their_mark(processes: SystemProcesses, mar
     assert not processes.alive(marked.pid)
 
 
+def test_a_process_that_becomes_another_program_keeps_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E5: while it is replaced its environment reads as empty; it is read again, and for a bounded time."""
+    folder = tmp_path / "123"
+    folder.mkdir()
+    (folder / "environ").write_bytes(b"")
+    (folder / "statm").write_text("11 3 1 1 0 1 0\n")
+    monkeypatch.setattr(process_list, "proc", str(tmp_path))
+    waits = [0, 0, 0]
+
+    def wait(_: float) -> None:
+        waits.pop()
+        if not waits:
+            (folder / "environ").write_bytes(f"A=b\0STEADYHAND_ATTEMPT_ID={MARK}\0".encode())
+
+    monkeypatch.setattr(process_list.time, "sleep", wait)
+    assert process_list.carries(123, MARK)
+    assert waits == []
+    (folder / "environ").write_bytes(b"")
+    (folder / "statm").write_text("0 0 0 0 0 0 0\n")
+    assert not process_list.carries(123, MARK), "a thread of the kernel is not waited for"
+    monkeypatch.undo()
+    monkeypatch.setattr(process_list, "proc", str(tmp_path))
+    (folder / "statm").write_text("11 3 1 1 0 1 0\n")
+    begun = time.monotonic()
+    assert not process_list.carries(123, MARK)
+    assert process_list.exec_s_max <= time.monotonic() - begun < soon_s_max
+
+
 async def test_a_recycled_pid_is_nobodys_death(processes: SystemProcesses, marked: subprocess.Popen[bytes]) -> None:
     """A process is ended only if its start is the one that was seen; another with its pid is let be (row E5)."""
     found = processes.survivors(MARK)

@@ -4,8 +4,9 @@ A pid alone names nothing: it is given again. A pid and the time its process sta
 boot, and a signal goes out only while both still hold. Where there is /proc and a pidfd the pidfd is opened
 first and the start time compared then, so that no other process can come in between.
 
-Zombies are over and are not listed. An environment that cannot be read (another user's, or a process that
-forbids it) carries no mark that is known here; a process that cleared its environment is not seen either.
+Zombies are over and are not listed. While a process turns into another program its environment reads as empty for a
+moment; it is read again before it counts as without a mark. An environment that cannot be read (another user's, or a
+process that forbids it) carries no mark that is known here; a process that cleared its environment is not seen either.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, cast
 
@@ -27,6 +29,10 @@ command_chars_max = 200
 environment_bytes_max = 8 * 1024 * 1024  # above what execve takes
 command_line_bytes_max = 4096
 proc_piece_bytes = 64 * 1024
+
+exec_s_max = 0.05
+"""How long an empty environment is read again: what really has none is soon believed."""
+exec_pause_s = 0.001
 
 proc = "/proc"
 _over = frozenset({"Z", "X", "x"})
@@ -96,7 +102,22 @@ def all_seen() -> list[Seen]:
 def carries(pid: int, mark: str) -> bool:
     """Whether the process was started with this attempt's mark in its environment."""
     wanted = f"{attempt_mark_name}={mark}".encode()
-    return wanted in _read(f"{proc}/{pid}/environ", environment_bytes_max).split(b"\0")
+    return wanted in _environment(pid).split(b"\0")
+
+
+def _environment(pid: int) -> bytes:
+    """As it was given; empty for a kernel's own thread, for another user's, and where there is none."""
+    limit_s = time.monotonic() + exec_s_max
+    while not (found := _read(f"{proc}/{pid}/environ", environment_bytes_max)):
+        if time.monotonic() > limit_s or not os.access(f"{proc}/{pid}/environ", os.R_OK) or not _has_memory(pid):
+            break
+        time.sleep(exec_pause_s)
+    return found
+
+
+def _has_memory(pid: int) -> bool:
+    """Whether it is a program: `statm` of a kernel's thread, and of what is gone, tells no pages."""
+    return _read(f"{proc}/{pid}/statm", command_line_bytes_max).split(b" ", 1)[0] not in (b"", b"0")
 
 
 def command_of(pid: int) -> str:
