@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "server"), str(ROOT / "protocol")]
 
 from steadyhand.core.record import Ended, Epoch, ModelName, Record, Session, Title  # noqa: E402 # the path comes first
-from tests.support.journals import ident, journal, prompt, says  # noqa: E402 # as above
+from steadyhand.journal.format import FIRST_PREV, write_lines  # noqa: E402 # as above
+from tests.support.journals import ident, prompt, says  # noqa: E402 # as above
 
 ANSWER = """This is number {number}. It **says** what it did:
 
@@ -31,7 +32,10 @@ def main() -> None:
     place, workspace, turns = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     session = place / "state" / "sessions" / ident("long")
     session.mkdir(parents=True, mode=0o700)
-    (session / "journal.jsonl").write_bytes(journal(records(workspace.as_uri(), turns)))
+    begun, *said = records(workspace.as_uri(), turns)
+    first, _, prev = write_lines([begun], 1, FIRST_PREV, "2026-01-02T03:04:05.678Z")
+    rest, _, _ = write_lines(said, 2, prev, "2026-01-02T04:05:06.789Z")
+    (session / "journal.jsonl").write_bytes(first + rest)
 
 
 def records(workspace: str, turns: int) -> Iterator[Record]:

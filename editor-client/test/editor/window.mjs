@@ -6,6 +6,7 @@ import path from "node:path";
 import { shown_ms_max, until } from "./waiting.mjs";
 
 const still_ms_max = 3_000;
+const opened_ms_max = 4_000;
 const words_lines_max = 20;
 
 export const THEMES = {
@@ -97,7 +98,8 @@ export class Window {
     const input = this.page.locator(".quick-input-widget input").first();
     await input.waitFor();
     await input.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
+    // Enter takes the row that has the focus, which may still be one of the list before.
+    await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: title }).first().waitFor();
     await this.page.keyboard.press("Enter");
   }
 
@@ -115,17 +117,27 @@ export class Window {
     await this.page.keyboard.press("Enter");
   }
 
-  closeEditor() {
-    return this.command("View: Close Editor");
+  async closeTab(text) {
+    await this.tab(text).click({ button: "middle" });
+    await this.tab(text).waitFor({ state: "detached" });
   }
 
   async openFile(name) {
-    await this.page.locator(".monaco-workbench").click({ position: { x: 640, y: 5 } });
-    await this.page.keyboard.press("Control+p");
-    await this.page.locator(".quick-input-widget input").first().fill(name);
-    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().waitFor();
+    const soon = { timeout: opened_ms_max };
+    await this.page.locator(".part.statusbar").click({ position: { x: 640, y: 10 } }); // out of the chat
+    // Asked again where it closed by itself, which it does when the focus moves.
+    await until(`${name} is offered`, async () => {
+      try {
+        await this.page.keyboard.press("Control+p");
+        await this.page.locator(".quick-input-widget input").first().fill(name, soon);
+        await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: name }).first().waitFor(soon);
+        return true;
+      } catch {
+        return false;
+      }
+    });
     await this.page.keyboard.press("Enter");
-    await this.page.locator(`.tab[aria-label*="${name}"]`).first().waitFor();
+    await this.page.locator(`.tab.active[aria-label*="${name}"]`).first().waitFor();
   }
 
   /** A line of an open text. */

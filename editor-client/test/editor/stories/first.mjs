@@ -30,7 +30,7 @@ export const first = {
       await at.command("Steadyhand: Get Started");
       await at.page.locator(".gettingStartedContainer", { hasText: "Let the practice model write a file" }).waitFor();
       await at.picture("walkthrough");
-      await at.closeEditor();
+      await at.closeTab("Welcome");
       await at.see(".welcome h1");
       await at.press(".example");
       await at.see(".question h2", "notes.md");

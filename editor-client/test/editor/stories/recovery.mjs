@@ -33,7 +33,7 @@ export const recovery = {
       await at.toast("neither as it was before nor as intended").waitFor();
       await at.pictures("doubt-inspected");
       await at.dismissToasts();
-      await at.closeEditor(); // it took the place of the file's preview
+      await at.closeTab("before ↔ intended ↔ now");
       await at.openFile("notes.md");
       await ask();
       await fixes.filter({ hasText: "Steadyhand: Confirm" }).waitFor();
