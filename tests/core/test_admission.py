@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from steadyhand.core.admission import Admission, Admit, AskFirst, Deny, Wanted, holding_back, permit
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.record import EffectClass, Grant, Mode, Permission, Scope
 from steadyhand.core.rules import NO_RULES, Rule, Rules
 from steadyhand.core.scope import EVERYTHING, NOTHING

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.folded import Attempt
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.record import FileChange, Result, Scope
 from steadyhand.core.show import changed_in_turn
 

@@ -20,7 +20,8 @@ import attrs
 
 from steadyhand.adapters import process_list
 from steadyhand.adapters.model_practice import PracticeModel
-from steadyhand.core.ledger import Call, Ledger
+from steadyhand.core.folded import Call
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.record import Check, Record, Result, Settlement
 from steadyhand.core.recovery import SettleSetting
 from steadyhand.core.refusal import Refused

@@ -18,7 +18,7 @@ import attrs
 import pytest
 
 from steadyhand.adapters.disk import system_disk
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.model import CallProposed, Finish
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import actions

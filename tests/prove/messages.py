@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import attrs
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.refusal import Refused
 from steadyhand.ports import Survivor
 from steadyhand.session import resolving

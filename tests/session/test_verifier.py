@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.record import Inspection, Intent, Settlement
 from steadyhand.core.refusal import Refused
 from steadyhand.core.settings import Settings

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
+from steadyhand.core.folded import Call
 from steadyhand.core.identity import sha256
-from steadyhand.core.ledger import Call, Ledger, fold
+from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import (
     Assistant,
     EffectClass,

@@ -24,8 +24,8 @@ import anyio.to_thread
 import attrs
 
 from steadyhand.adapters.disk import system_disk
+from steadyhand.core.folded import Call
 from steadyhand.core.identity import Arguments, canonical_json
-from steadyhand.core.ledger import Call
 from steadyhand.core.model import (
     CallProposed,
     Finish,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import attrs
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.record import EffectClass, Mode, Permission, Scope
 from steadyhand.core.rules import NO_RULES, Rules, Target, loosening, tightening
 from steadyhand.core.scope import overlaps

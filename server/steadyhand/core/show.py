@@ -10,8 +10,9 @@ from collections.abc import Iterable
 import attrs
 
 from steadyhand.core.changed import summed_up
+from steadyhand.core.folded import Call, Said, Waiting
 from steadyhand.core.identity import BadArguments, parse_arguments
-from steadyhand.core.ledger import Call, Ledger, Said, Waiting
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.record import Assistant, FileChange, Notice, Scope, User
 from steadyhand.core.views import (
     CallState,

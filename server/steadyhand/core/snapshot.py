@@ -11,8 +11,9 @@ from itertools import dropwhile
 
 import attrs
 
+from steadyhand.core.folded import Attempt
 from steadyhand.core.identity import canonical_json, sha256
-from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.plain import plain
 from steadyhand.core.record import Result
 from steadyhand.core.scope import overlaps

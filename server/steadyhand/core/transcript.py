@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from steadyhand.core.folded import Call
 from steadyhand.core.given import NEVER_READ
 from steadyhand.core.identity import BadArguments, parse_arguments
-from steadyhand.core.ledger import Call, Ledger
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.model import AskedCall, AssistantMessage, OutMessage, ReplyMessage, UserMessage
 from steadyhand.core.record import Assistant, Notice, Supplied, Tool, User
 from steadyhand.core.words import outcome_of, state_of, supplied_reply, unrecorded

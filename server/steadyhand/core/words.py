@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from steadyhand.core.ledger import Attempt, Call
+from steadyhand.core.folded import Attempt, Call
 from steadyhand.core.postcondition import NEITHER, Aim, aim_of_evidence
 from steadyhand.core.record import Author, Check, InspectionState, Outcome, Settled
 from steadyhand.core.recovery import Reached, classify

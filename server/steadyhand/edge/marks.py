@@ -14,7 +14,7 @@ import anyio
 import attrs
 from lsprotocol import types
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.postcondition import Aim
 from steadyhand.core.snapshot import shown_settled, uncertain_view
 from steadyhand.core.views import Action, Uncertain

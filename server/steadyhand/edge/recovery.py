@@ -11,7 +11,7 @@ from functools import partial
 
 import attrs
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.plain import plain
 from steadyhand.core.questions import Option
 from steadyhand.core.refusal import Refused

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.refusal import invalid
 from steadyhand.edge.server import Server
 from steadyhand.session.house import House

@@ -8,8 +8,8 @@ from typing import TypeVar
 import attrs
 
 from steadyhand.core.admission import Wanted
+from steadyhand.core.folded import Call
 from steadyhand.core.identity import Digest
-from steadyhand.core.ledger import Call
 from steadyhand.core.record import Record
 from steadyhand.session.owner import Owner
 from steadyhand.tools.tool import Done, Planned, Refusal

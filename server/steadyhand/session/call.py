@@ -10,6 +10,7 @@ from __future__ import annotations
 import anyio
 import attrs
 
+from steadyhand.core.folded import Attempt, Call
 from steadyhand.core.identity import (
     Arguments,
     BadArguments,
@@ -18,7 +19,6 @@ from steadyhand.core.identity import (
     idempotency_key,
     parse_arguments,
 )
-from steadyhand.core.ledger import Attempt, Call
 from steadyhand.core.postcondition import intended_changes
 from steadyhand.core.record import (
     Evidence,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import attrs
 
-from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.folded import Attempt
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.postcondition import check_whole
 from steadyhand.core.record import Check, Evidence, PathFinding
 from steadyhand.tools.catalogue import intended_content

@@ -12,7 +12,7 @@ import anyio
 import attrs
 
 from steadyhand.core.admission import Wanted, holding_back
-from steadyhand.core.ledger import Attempt, Call
+from steadyhand.core.folded import Attempt, Call
 from steadyhand.core.questions import Answer, HeldBackQuestion, Option
 from steadyhand.core.refusal import Refused
 from steadyhand.core.show import shown_arguments

@@ -12,7 +12,8 @@ from datetime import datetime, timezone
 
 import attrs
 
-from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.folded import Attempt
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.postcondition import Present, check_whole, partial_state
 from steadyhand.core.record import Author, Check, Evidence, Inspection, InspectionState, PathFinding, SurvivorFound
 from steadyhand.core.show import shown_arguments

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steadyhand.core.ledger import Call
+from steadyhand.core.folded import Call
 from steadyhand.session.owner import Owner
 from steadyhand.tools.content import Contents
 from steadyhand.tools.output import both_ends, half_bytes_max, shown_bytes_max, visible

@@ -15,7 +15,8 @@ from contextlib import suppress
 
 import attrs
 
-from steadyhand.core.ledger import Attempt, Call, Ledger, fold
+from steadyhand.core.folded import Attempt, Call
+from steadyhand.core.ledger import Ledger, fold
 from steadyhand.core.record import Author, Epoch, Notice, Outcome, Record, Result, Settled, Settlement, Stamped
 from steadyhand.core.recovery import Reached, classify, settle
 from steadyhand.core.views import ReadOnly

@@ -15,7 +15,8 @@ import anyio
 import attrs
 
 from steadyhand.core import show
-from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.folded import Attempt
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import EndReason, Inspection, Job, Mode, ModeSet, Record
 from steadyhand.core.refusal import Refused

@@ -20,6 +20,7 @@ import anyio
 import attrs
 
 from steadyhand.core.admission import Deny
+from steadyhand.core.folded import Attempt
 from steadyhand.core.identity import (
     BadArguments,
     Digest,
@@ -29,7 +30,6 @@ from steadyhand.core.identity import (
     parse_arguments,
     sha256,
 )
-from steadyhand.core.ledger import Attempt
 from steadyhand.core.plain import plain
 from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Inspection, Intent, Notice, Record, Settlement, Started

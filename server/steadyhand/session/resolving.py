@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import attrs
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.plain import plain
 from steadyhand.core.record import Author, Inspection, Notice, Record, Reject, Settled, Settlement
 from steadyhand.core.refusal import Refused

@@ -11,7 +11,7 @@ from __future__ import annotations
 import anyio
 import attrs
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.prompt import Prompt
 from steadyhand.core.record import Assistant, Ended, EndReason
 from steadyhand.core.refusal import Refused

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from steadyhand.core.ledger import Attempt
+from steadyhand.core.folded import Attempt
 from steadyhand.core.record import Notice, SurvivorFound
 from steadyhand.core.refusal import Refused
 from steadyhand.core.snapshot import inspected

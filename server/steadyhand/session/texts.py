@@ -11,7 +11,8 @@ from typing import Literal
 import attrs
 
 from steadyhand.core.diff import unified
-from steadyhand.core.ledger import Attempt, Ledger
+from steadyhand.core.folded import Attempt
+from steadyhand.core.ledger import Ledger
 from steadyhand.core.postcondition import Present
 from steadyhand.core.record import Evidence
 from steadyhand.core.text_edit import FileText, decode

@@ -14,7 +14,7 @@ import anyio
 
 from steadyhand.core import show
 from steadyhand.core.claims import unclaimed
-from steadyhand.core.ledger import Call
+from steadyhand.core.folded import Call
 from steadyhand.core.model import FinishReason, UserMessage
 from steadyhand.core.record import Ended, EndReason, Proposed
 from steadyhand.core.usage import usage_view

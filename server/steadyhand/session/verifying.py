@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import anyio
 import attrs
 
+from steadyhand.core.folded import Attempt
 from steadyhand.core.identity import BadArguments, parse_arguments
-from steadyhand.core.ledger import Attempt
 from steadyhand.session.inspecting import Found, look_at
 from steadyhand.session.owner import Owner
 from steadyhand.tools.tool import Tool, Verified, Verifier
