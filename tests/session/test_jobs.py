@@ -437,6 +437,34 @@ async def test_a_person_lists_and_stops_what_a_crash_left(tmp_path: Path) -> Non
         assert await typed(stage, owner, "/jobs") == "No background command runs."
 
 
+@pytest.mark.parametrize("gone", [True, False])
+async def test_a_session_is_deleted_with_what_it_left_running_named(tmp_path: Path, gone: bool) -> None:
+    """E5, S3: after that nothing lists it any more, so its process is told with the deletion; what is gone is not."""
+    state, session_id, _, mark = await crashed(tmp_path)
+    processes = FakeProcesses()
+    processes.survivors_of = {mark: [Survivor(4001, "s1", "serve")]}
+    async with staged(tmp_path, processes=processes, state=state, life=2) as stage:
+        await stage.opened(session_id)
+        if gone:
+            processes.survivors_of = {}
+        await stage.house.delete(session_id, force=False)
+        told = [text for text in stage.editor.messages() if "is listed no more" in text]
+        assert ["process 4001 serve" in text and mark in text for text in told] == ([] if gone else [True])
+        assert processes.ended == []
+        assert not (state / "sessions" / session_id).exists()
+
+
+async def test_a_deletion_with_a_job_that_cannot_be_told_says_so(tmp_path: Path) -> None:
+    """E5: none is never claimed where it cannot be told."""
+    state, session_id, _, mark = await crashed(tmp_path)
+    processes = FakeProcesses()
+    processes.survivors_of = {mark: None}
+    async with staged(tmp_path, processes=processes, state=state, life=2) as stage:
+        await stage.opened(session_id)
+        await stage.house.delete(session_id, force=False)
+        assert any("whether it runs cannot be told" in text for text in stage.editor.messages())
+
+
 async def test_a_person_stops_one_that_runs(tmp_path: Path) -> None:
     """E5: beside a turn too; what it wrote is left for the model's next look."""
     async with staged(tmp_path, processes=hanging(b"up\n")) as stage:

@@ -23,6 +23,7 @@ from steadyhand.journal.log import JournalBroken, load
 from steadyhand.ports import Folder, OfferedModel
 from steadyhand.session import shelf
 from steadyhand.session.folder import OWNER_LOCK, Held, announce, owner_of, session_path, take
+from steadyhand.session.job_list import running_on
 from steadyhand.session.jobs import end_jobs, left_sentence, look_for_left
 from steadyhand.session.model_recovery import ModelRecovery
 from steadyhand.session.opening import Opened, open_owned, read_only
@@ -134,6 +135,7 @@ class House:
             owner.closing = False
             raise
         assert owner.held is not None, "require_owned says so"
+        left = await running_on(owner)
         try:
             await self.world.in_thread(remove_session, self.world, owner.held, session_id)
         except OSError as error:
@@ -144,6 +146,8 @@ class House:
         await self.world.in_thread(owner.release)
         owner.ledger = Ledger()
         owner.tell_recovery()  # nothing of it is uncertain any more, and there is no session to tell of
+        if left is not None:
+            self.world.editor.tell(MessageTold("warning", left))
 
     async def offered(self) -> tuple[OfferedModel, ...]:
         """The practice model and what the chosen provider offers; one that does not answer offers what is chosen."""

@@ -64,6 +64,20 @@ async def stop_listed(owner: Owner, job_id: str) -> StoppedJob:
     return StoppedJob(True, f"{known.title}: {'it was gone already' if look.reason == 'gone' else 'stopped'}.")
 
 
+async def running_on(owner: Owner) -> str | None:
+    """What is said of commands that outlive the deletion of their session, which nothing lists afterwards; None: none.
+
+    Where it cannot be told whether one runs, that is said, too."""
+    blind = {job_id for job_id, left in owner.left_jobs.items() if left.alive is None}
+    listed = [job for job in await listed_jobs(owner) if job.state != "untold" or job.job_id in blind]
+    if not listed:
+        return None
+    return (
+        f"Session “{owner.name()}” is deleted, and what it began in the background is listed no more:"
+        f" {'; '.join(map(shown_job, listed))}. End it by its process, or let it run."
+    )
+
+
 def shown_jobs(jobs: Sequence[ListedJob]) -> str:
     """A line each."""
     if not jobs:
