@@ -389,7 +389,11 @@ class Editor(Protocol):
         ...
 
     def document(self, path: str) -> OpenDocument | None:
-        """The open document of an absolute path."""
+        """The open document of an absolute path, as the editor spells it."""
+        ...
+
+    def unsaved_paths(self) -> Sequence[str]:
+        """The absolute paths, as the editor spells them, of open documents that may hold what is not on disk."""
         ...
 
     def saves(self) -> bool:

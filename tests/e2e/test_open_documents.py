@@ -55,6 +55,23 @@ def test_a_document_that_comes_unsaved_is_not_overwritten(desk: Desk) -> None:
     assert path.read_text() == "agent"
 
 
+def test_a_workspace_that_the_editor_came_to_through_a_link(desk: Desk) -> None:
+    """V1, V2: the editor spells every document through the link; its unsaved text is read and not overwritten."""
+    (desk.root / "a.txt").write_text("on disk\n")
+    came = desk.root.parent / "came"
+    came.symlink_to(desk.root)
+    client = desk.server(options={"mode": "auto"}, folders=[came])
+    opens(client, came / "a.txt", "on disk\n")
+    changes(client, came / "a.txt", 2, "typed\n")
+    session = client.ours("session/create")
+    started = client.send_prompt(session, "show a.txt")
+    client.ended(started["turnId"])
+    (call,) = client.calls(started["turnId"])
+    assert call["reply"]["text"].startswith("typed\n")
+    assert written(client, session, "agent") == ("refused", "unsaved")
+    assert (desk.root / "a.txt").read_text() == "on disk\n"
+
+
 def test_a_document_read_again_by_the_editor_is_saved(desk: Desk) -> None:
     """V2: after a write under an open document the editor reads it again and tells a change, never a save."""
     path = desk.root / "a.txt"

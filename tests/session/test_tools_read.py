@@ -81,6 +81,21 @@ async def test_a_document_open_by_its_link_is_found(yard: Yard) -> None:
     assert (await read(yard, path="./link")).text.startswith("editor\n")
 
 
+async def test_a_document_open_through_links_on_its_way_is_found(yard: Yard, tmp_path: Path) -> None:
+    """V1: an editor that came to the workspace through a link spells every path of it so; a folder's link is another
+    way to the same file. One that leads nowhere, or to another file, is none of its names."""
+    yard.write("sub/f", b"disk\n")
+    (tmp_path / "came").symlink_to(yard.root)
+    (yard.root / "short").symlink_to("sub")
+    (yard.root / "loop").symlink_to("loop")
+    yard.documents[str(yard.root / "loop")] = OpenDocument("nowhere\n", 2, True)
+    for name in (tmp_path / "came" / "sub" / "f", yard.root / "short" / "f", tmp_path / "came" / "short" / "f"):
+        yard.documents[str(name)] = OpenDocument("editor\n", 2, True)
+        assert (await read(yard, path="sub/f")).text.startswith("editor\n"), name
+        del yard.documents[str(name)]
+    assert (await read(yard, path="sub/f")).text == "disk\n"
+
+
 async def test_what_is_no_text_is_a_failed_reading(yard: Yard) -> None:
     """C6, case 49: one sentence for the missing, the folder, the binary, the other encoding."""
     yard.write("d/x", b"")

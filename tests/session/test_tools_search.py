@@ -216,6 +216,14 @@ async def test_unsaved_changes_are_searched_as_the_editor_has_them(yard: Yard) -
     assert lines(await reply(SEARCH, yard, pattern="on disk")) == []
 
 
+async def test_unsaved_changes_are_searched_under_a_name_through_links(yard: Yard, tmp_path: Path) -> None:
+    """V1: the editor came to the workspace through a link."""
+    yard.write("f", b"on disk\n")
+    (tmp_path / "came").symlink_to(yard.root)
+    yard.documents[str(tmp_path / "came" / "f")] = OpenDocument("in the editor\n", 2, True)
+    assert lines(await reply(SEARCH, yard, pattern="in the")) == ["f:1: in the editor"]
+
+
 async def test_a_long_line_is_cut_around_the_text(yard: Yard) -> None:
     """I13: the text stands in what is shown, however long the line."""
     yard.write("f", b"a" * 5000 + b"needle" + b"b" * 5000 + b"\n")

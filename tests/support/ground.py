@@ -84,6 +84,7 @@ class Yard:
             str(self.state),
             str(self.session),
             self.documents.get,
+            lambda: [path for path, document in self.documents.items() if document.unsaved is not False],
             environment,
         )
 

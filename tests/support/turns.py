@@ -93,6 +93,9 @@ class ScriptedEditor:
     def document(self, path: str) -> OpenDocument | None:
         return self.documents.get(path)
 
+    def unsaved_paths(self) -> list[str]:
+        return [path for path, document in self.documents.items() if document.unsaved is not False]
+
     def saves(self) -> bool:
         return False
 

@@ -108,6 +108,9 @@ class Terminal:
     def document(self, path: str) -> OpenDocument | None:
         return None
 
+    def unsaved_paths(self) -> tuple[str, ...]:
+        return ()
+
     def saves(self) -> bool:
         return False
 

@@ -103,6 +103,10 @@ class AskedEditor:
             return None
         return OpenDocument(found.text, found.version, found.unsaved)
 
+    def unsaved_paths(self) -> tuple[str, ...]:
+        every = self._server.documents.all()
+        return tuple(one.path for one in every if one.path is not None and one.unsaved is not False)
+
     def saves(self) -> bool:
         return self._server.attached and self._server.client.save
 

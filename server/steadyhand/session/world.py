@@ -87,6 +87,7 @@ class World:
             state_directory=self.state_directory,
             session_folder=session_folder,
             document=self.editor.document,
+            unsaved_paths=self.editor.unsaved_paths,
             environment=lambda own: self.child_environment(own).values,
             text_filter=self.text_filter,
         )

@@ -4,6 +4,8 @@ The editor's mirror says what it saw: a change since the last save, a save, or, 
 changed (an editor restores unsaved text, a restarted server is told of it anew), nothing yet. The file decides what
 the mirror cannot: text that is on disk is saved, however it got there, as after an editor read a file again that was
 written under it.
+
+An editor spells a path as its user came to it, perhaps through links; where they lead decides which document is meant.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import posixpath
 
 from steadyhand.core.text_edit import is_text_of
 from steadyhand.ports import Disk, OpenDocument
+from steadyhand.tools.place import Located, locate
 from steadyhand.tools.tool import Ground
 
 bytes_per_character_max = 8
@@ -19,7 +22,7 @@ bytes_per_character_max = 8
 
 
 def unsaved_document(ground: Ground, asked: str, resolved: str) -> OpenDocument | None:
-    """The file as it is open in the editor with changes that are not on disk, by either of its names; else None.
+    """The file as it is open in the editor with changes that are not on disk, by whichever of its names; else None.
 
     Reads the file where the mirror alone cannot tell.
     """
@@ -34,17 +37,29 @@ def unsaved_path(ground: Ground, asked: str, resolved: str) -> str | None:
 
 
 def unsaved_in_editor(ground: Ground, asked: str, resolved: str) -> bool:
-    """Whether the file is open in the editor with changes that are not on disk, by either of its names."""
+    """Whether the file is open in the editor with changes that are not on disk, by whichever of its names."""
     return _unsaved(ground, asked, resolved) is not None
 
 
 def _unsaved(ground: Ground, asked: str, resolved: str) -> tuple[str, OpenDocument] | None:
     as_asked = posixpath.normpath(posixpath.join(ground.root or "/", asked))
-    for path in (resolved, as_asked):
+    for path in dict.fromkeys((resolved, as_asked, *named_elsewhere(ground).get(resolved, ()))):
         document = ground.document(path)
         if document is not None and document.unsaved is not False and _differs(ground.disk, resolved, document):
             return path, document
     return None
+
+
+def named_elsewhere(ground: Ground) -> dict[str, list[str]]:
+    """Resolved path → names under which the editor has it open, perhaps unsaved, where links make them another's.
+
+    Reads the folders on their way."""
+    found: dict[str, list[str]] = {}
+    for path in ground.unsaved_paths():
+        located = locate(ground, path)
+        if isinstance(located, Located) and located.resolved != path:
+            found.setdefault(located.resolved, []).append(path)
+    return found
 
 
 def is_on_disk(disk: Disk, path: str, text: str) -> bool | None:

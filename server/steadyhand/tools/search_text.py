@@ -10,7 +10,7 @@ than `searched_file_bytes_max`. Links are not followed (case 104).
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 
 import attrs
@@ -22,6 +22,7 @@ from steadyhand.core.record import EffectClass
 from steadyhand.tools.arguments import Fields, Unfit
 from steadyhand.tools.find_files import wanted_paths
 from steadyhand.tools.lines import Lines
+from steadyhand.tools.open_document import named_elsewhere
 from steadyhand.tools.output import visible
 from steadyhand.tools.place import entered, one_line
 from steadyhand.tools.reading import PlannedSearch, located_for, title_of
@@ -95,6 +96,7 @@ class SearchText:
 class _Found:
     """What a search has found and left out so far."""
 
+    elsewhere: Mapping[str, Sequence[str]]  # resolved path → other names under which the editor has it open
     lines: Lines = attrs.field(factory=Lines)
     matches: int = 0
     searched: int = 0  # bytes
@@ -111,7 +113,7 @@ class PlannedTextSearch(PlannedSearch):
     limit: int
 
     def _search(self) -> Done:
-        found = _Found()
+        found = _Found(named_elsewhere(self.ground))
         if self.located.kind == "file":
             with entered(self.ground, self.located.folders) as folder:
                 shown = readable(self.shown)
@@ -154,9 +156,10 @@ class PlannedTextSearch(PlannedSearch):
 
     def _content(self, found: _Found, met: Met) -> bytes | None:
         """The bytes to search; None for what is not searched."""
-        document = self.ground.document(met.path)
-        if document is not None and document.unsaved is not False:
-            return document.text.encode("utf-8", "replace")
+        for path in (met.path, *found.elsewhere.get(met.path, ())):
+            document = self.ground.document(path)
+            if document is not None and document.unsaved is not False:
+                return document.text.encode("utf-8", "replace")
         if found.searched > searched_bytes_max:
             found.cut = f"after {searched_bytes_max} bytes"
             return None

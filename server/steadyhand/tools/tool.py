@@ -14,7 +14,7 @@ Deliberately absent: tools that write records or know sessions. The person is re
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 import attrs
@@ -68,6 +68,7 @@ class Ground:
     state_directory: str  # absolute, links resolved; never a tool's target
     session_folder: str  # absolute; `checkpoints/` and `outputs/` are in it
     document: Callable[[str], OpenDocument | None]  # the open document of an absolute path
+    unsaved_paths: Callable[[], Sequence[str]]  # those that may hold what is not on disk, as the editor spells them
     environment: Callable[[Mapping[str, str]], Mapping[str, str]]  # own variables → a child's whole environment (E1)
     text_filter: TextFilter | None = None  # where there is one; what is found never hangs on it
 
