@@ -151,8 +151,9 @@ def test_impossible_edits_are_refused(edit: Edit, said: str) -> None:
     [
         (b"x = 1\n# caf\xe9\n", "0xE9 at offset 11 (line 2)", "unknown"),  # case 46
         ("名=1\n".encode("shift_jis"), "not UTF-8", "unknown"),  # case 47
-        ("a=1\r\n".encode("utf-16"), "UTF-16 (little endian)", "utf-16-le"),  # case 49
-        (b"\xfe\xff" + "a=1".encode("utf-16-be"), "UTF-16 (big endian)", "utf-16-be"),
+        (b"\xff\xfea\0=", "none at offset 4", "utf-16-le"),
+        (b"\xfe\xff\xd8\0\0a", "none at offset 2", "utf-16-be"),
+        (b"\xff\xfea\0\0\0", "NUL character", "binary"),
         ("hello\n".encode("utf-16-le"), "UTF-16 (little endian)", "utf-16-le"),
         ("hello\n".encode("utf-16-be"), "UTF-16 (big endian)", "utf-16-be"),
         ("a".encode("utf-32"), "UTF-32 (little endian)", "utf-32-le"),
@@ -162,13 +163,31 @@ def test_impossible_edits_are_refused(edit: Edit, said: str) -> None:
         (b"\xed\xa0\x80", "not UTF-8", "unknown"),
     ],
 )
-def test_what_is_no_utf8_is_left_untouched_and_named(raw: bytes, said: str, encoding: str) -> None:
+def test_what_is_no_text_is_left_untouched_and_named(raw: bytes, said: str, encoding: str) -> None:
     """Cases 46, 47, 49: refused untouched, by the one decoder that reading and editing share."""
     file = decode(raw)
     assert isinstance(file, NotText)
     assert said in file.reason
     assert describe(raw) == (encoding, "none")
     assert slice_lines(raw, 1, None, 100, 100) == file
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_its_mark_is_read_and_kept(codec: str) -> None:
+    """W9, case 49: read, edited and written whole in the encoding, with the mark and the line ends that were there."""
+    mark = "\ufeff".encode(codec)
+    raw = mark + "a=1\r\n名\U0001f600\r\n".encode(codec)
+    file = decode(raw)
+    assert isinstance(file, FileText)
+    assert (file.text, file.raw) == ("a=1\n名\U0001f600\n", raw)
+    assert describe(raw) == (codec, "crlf")
+    edited = apply_edits(file, [Edit("a=1\n名", "a=2\nb\n名")])
+    assert isinstance(edited, Edited)
+    assert edited.raw == mark + "a=2\r\nb\r\n名\U0001f600\r\n".encode(codec)
+    assert new_content(file, "\ufeffneu\n") == mark + "neu\r\n".encode(codec)
+    sliced = slice_lines(raw, 2, None, 100, 100)
+    assert isinstance(sliced, Sliced)
+    assert (sliced.text, sliced.total) == ("名\U0001f600\n", 2)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def _folder_instead(yard: Yard, path: Path) -> None:
         (_unsaved, "unsaved"),
         (_unsaved_by_link, "unsaved"),
         (lambda yard, path: path.write_bytes(b"x = 1\n# caf\xe9\n"), "unsupported"),
-        (lambda yard, path: path.write_bytes("a=1\r\n".encode("utf-16")), "unsupported"),
+        (lambda yard, path: path.write_bytes("a=1\r\n".encode("utf-16-le")), "unsupported"),
         (lambda yard, path: path.write_bytes(b"a" * 70_000 + b"\x80"), "unsupported"),
         (_folder_instead, "unsupported"),
         (_pipe, "unsupported"),
@@ -128,6 +128,17 @@ def test_what_cannot_be_kept_is_refused_untouched(
     assert (after.st_mode, after.st_mtime_ns, after.st_ino) == (before.st_mode, before.st_mtime_ns, before.st_ino)
     assert (path.read_bytes() if path.is_file() else b"") == content
     assert not (yard.session / "checkpoints").exists()
+
+
+@pytest.mark.anyio
+async def test_an_edit_in_utf_16(yard: Yard) -> None:
+    """W5, W8, W9, case 49: the file keeps its encoding, and what was there before is kept as it was."""
+    path = yard.write("f.txt", "x = 1\r\n名\r\n".encode("utf-16"))
+    before = path.read_bytes()
+    done = await carried_out(EDIT, yard.ground(), **replacing("f.txt", "x = 1", "x = 2"))
+    assert done.outcome == "returned"
+    assert path.read_bytes() == "x = 2\r\n名\r\n".encode("utf-16")
+    assert (yard.session / "checkpoints" / sha256(before)).read_bytes() == before
 
 
 def test_a_saved_open_document_may_be_written(yard: Yard) -> None:

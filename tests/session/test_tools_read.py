@@ -154,6 +154,16 @@ async def test_a_line_of_megabytes_is_cut(yard: Yard) -> None:
     assert "there is no line 4" in (await read(yard, path="f", offset=4)).text
 
 
+async def test_utf_16_is_read_whole_or_not_at_all(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W9, case 49: with its mark it is text; above what is read at once it is none, as lines are counted in bytes."""
+    yard.write("f", "one\r\nzwö\r\n".encode("utf-16"))
+    assert (await read(yard, path="f")).text == "one\nzwö\n"
+    monkeypatch.setattr(read_file, "whole_bytes_max", 10)
+    done = await read(yard, path="f")
+    assert (done.outcome, done.reason) == ("failed", "not_text")
+    assert "UTF-16 above 10 bytes" in done.text
+
+
 async def test_a_line_beyond_the_search_is_said_to_be(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     """Case 64, I13: not found within the bound is no claim that there is no such line."""
     monkeypatch.setattr(read_file, "whole_bytes_max", 10)

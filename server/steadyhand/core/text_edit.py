@@ -1,12 +1,12 @@
 """Edits on bytes: what is not meant is not touched.
 
-A file is text here if it is strict UTF-8, with or without a byte order mark, and holds no NUL; anything else
-is `NotText` and stays as it is. Strict UTF-8 decodes and encodes to the same bytes, so a splice in the
-decoded text is a splice in the bytes. Matching is done on the LF view (every CRLF seen as LF; a lone CR is an
-ordinary character) and led back by an offset map. A match is exact and contiguous, and unique unless all are
-asked for: nothing is ever matched approximately. What `old` and `new` have in common at both ends is not
-rewritten. Line ends cannot be changed by an edit: an inserted line end takes the kind of its place.
-`write_file` changes them.
+A file is text here if it is strict UTF-8, with or without a byte order mark, or strict UTF-16 with one, and holds no
+NUL; anything else is `NotText` and stays as it is. Both decode and encode to the same bytes, so a splice in the
+decoded text is a splice in the bytes, and what is written has the encoding that was there (case 49). Matching is done
+on the LF view (every CRLF seen as LF; a lone CR is an ordinary character) and led back by an offset map. A match is
+exact and contiguous, and unique unless all are asked for: nothing is ever matched approximately. What `old` and `new`
+have in common at both ends is not rewritten. Line ends cannot be changed by an edit: an inserted line end takes the
+kind of its place. `write_file` changes them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ lines_named_max = 20
 sniffed_bytes_max = 4096
 """Bytes looked at to tell UTF-16 without a mark from other binary files."""
 
+Wide = Literal["utf-16-le", "utf-16-be"]
+
 BOM = b"\xef\xbb\xbf"
-_MARKS: tuple[tuple[bytes, Encoding, str], ...] = (  # the longer ones first: FF FE begins two of them
+_MARKS: tuple[tuple[bytes, Encoding, str], ...] = (  # looked for first: FF FE begins one of them and UTF-16 too
     (b"\xff\xfe\x00\x00", "utf-32-le", "UTF-32 (little endian)"),
     (b"\x00\x00\xfe\xff", "utf-32-be", "UTF-32 (big endian)"),
-    (b"\xff\xfe", "utf-16-le", "UTF-16 (little endian)"),
-    (b"\xfe\xff", "utf-16-be", "UTF-16 (big endian)"),
 )
+_WIDE_MARKS: dict[Wide, bytes] = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
 
 
 @attrs.frozen
@@ -43,6 +44,24 @@ class FileText:
     bom: bool
     line_ending: LineEnding  # "mixed": more than one kind, or any lone CR; "none": no line end at all
     raw: bytes
+    wide: Wide | None = None  # UTF-16 with its mark; None: UTF-8
+
+    @property
+    def content(self) -> str:
+        """The text with its own line ends, without the mark."""
+        if self.wide is not None:
+            return self.raw[2:].decode(self.wide)
+        return self.raw[len(BOM) if self.bom else 0 :].decode("utf-8")
+
+    @property
+    def encoding(self) -> Encoding:
+        return self.wide or ("utf-8-bom" if self.bom else "utf-8")
+
+    def bytes_of(self, content: str) -> bytes:
+        """Another content in this file's encoding, with its mark; `content` without one."""
+        if self.wide is not None:
+            return _WIDE_MARKS[self.wide] + content.encode(self.wide)
+        return (BOM if self.bom else b"") + content.encode("utf-8")
 
 
 @attrs.frozen
@@ -80,6 +99,9 @@ def decode(raw: bytes) -> FileText | NotText:
     for mark, encoding, name in _MARKS:
         if raw.startswith(mark):
             return NotText(f"The file looks like {name} text by its byte order mark: not edited yet.", encoding)
+    for wide, mark in _WIDE_MARKS.items():
+        if raw.startswith(mark):
+            return _wide_text(raw, wide)
     if b"\x00" in raw:
         return _not_text_for_nul(raw)
     try:
@@ -110,8 +132,8 @@ def is_text_of(raw: bytes, text: str) -> bool | None:
 def describe(raw: bytes) -> tuple[Encoding, LineEnding]:
     """Encoding and line ending, as recorded in a write's evidence; "none" for what is not text."""
     match decode(raw):
-        case FileText(bom=bom, line_ending=line_ending):
-            return ("utf-8-bom" if bom else "utf-8"), line_ending
+        case FileText(line_ending=line_ending) as file:
+            return file.encoding, line_ending
         case NotText(encoding=encoding):
             return encoding, "none"
 
@@ -120,9 +142,7 @@ def apply_edits(file: FileText, edits: Sequence[Edit]) -> Edited | EditRefused:
     """The bytes after all edits, each done on the result of the one before; or none at all."""
     if not edits:
         return EditRefused("No edit is given.")
-    content = file.raw.decode("utf-8")
-    if file.bom:
-        content = content[1:]
+    content = file.content
     counts: list[int] = []
     for number, edit in enumerate(edits, 1):
         done = _apply(content, edit)
@@ -130,13 +150,13 @@ def apply_edits(file: FileText, edits: Sequence[Edit]) -> Edited | EditRefused:
             return done if len(edits) == 1 else EditRefused(f"Edit {number} of {len(edits)}: {done.reason}")
         content, count = done
         counts.append(count)
-    return Edited((BOM if file.bom else b"") + content.encode("utf-8"), tuple(counts))
+    return Edited(file.bytes_of(content), tuple(counts))
 
 
 def new_content(existing: FileText | None, content: str) -> bytes | EditRefused:
     """The bytes of a whole write.
 
-    Line ends and byte order mark of an existing file are kept (row W9), read as: the mark stays; a file
+    Encoding, line ends and byte order mark of an existing file are kept (row W9), read as: the mark stays; a file
     purely of CRLF keeps CRLF when the content has no CR at all, which is how a model sees it. Otherwise, and
     for a new file, the content is taken as given, in UTF-8. Refused only for a lone surrogate, which no file
     can hold.
@@ -147,9 +167,9 @@ def new_content(existing: FileText | None, content: str) -> bytes | EditRefused:
         return content.encode("utf-8")
     if existing.line_ending == "crlf" and "\r" not in content:
         content = content.replace("\n", "\r\n")
-    if existing.bom:
-        return BOM + content.removeprefix("\ufeff").encode("utf-8")
-    return content.encode("utf-8")
+    if existing.bom or existing.wide:
+        content = content.removeprefix("\ufeff")
+    return existing.bytes_of(content)
 
 
 @attrs.frozen
@@ -299,6 +319,17 @@ def _line_ending(raw: bytes) -> LineEnding:
     if crlf:
         return "crlf"
     return "lf" if lf else "none"
+
+
+def _wide_text(raw: bytes, wide: Wide) -> FileText | NotText:
+    try:
+        content = raw[2:].decode(wide)
+    except UnicodeDecodeError as trouble:
+        text = f"The file begins like UTF-16 text and is none at offset {trouble.start + 2}: it is not edited."
+        return NotText(text, wide)
+    if "\x00" in content:
+        return NotText("The file begins like UTF-16 text and holds a NUL character: it is taken for binary.", "binary")
+    return FileText(_lf(content), False, _line_ending(content.encode("utf-8")), raw, wide)
 
 
 def _not_text_for_nul(raw: bytes) -> NotText:

@@ -54,7 +54,7 @@ def slice_lines(raw: bytes, offset: int, limit: int | None, bytes_max: int, line
     file = decode(raw)
     if isinstance(file, NotText):
         return file
-    body = raw[len(BOM) :] if file.bom else raw
+    body = file.content.encode("utf-8") if file.wide else raw[len(BOM) if file.bom else 0 :]
     ends = body.count(b"\n") + body.count(b"\r") - body.count(b"\r\n")
     total = ends + (0 if not body or body.endswith((b"\n", b"\r")) else 1)
     line_bytes_max = min(line_bytes_max, bytes_max)

@@ -107,8 +107,10 @@ class PlannedChange:
             return made
         diff: str | None = None
         if seen.look is None or seen.text is not None:
-            before = "" if seen.text is None else seen.text.raw.decode("utf-8")
-            diff = unified(before, made.content.decode("utf-8"), self._shown, diff_bytes_max) or None
+            before = "" if seen.text is None else seen.text.content
+            after = decode(made.content)
+            new = after.content if isinstance(after, FileText) else made.content.decode("utf-8", "replace")
+            diff = unified(before, new, self._shown, diff_bytes_max) or None
         return Preview(" ".join(self._sentences(seen, made)), diff, {self._located.resolved: seen.digest})
 
     def gather(self, attempt_id: str, preview: Preview | None) -> Gathered | Refusal:

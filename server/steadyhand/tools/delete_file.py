@@ -92,9 +92,7 @@ class PlannedDeletion:
             sentences.append("It lies outside the workspace.")
         sentences += not_kept(seen, self._shown)
         text = decode(seen.content) if seen.content is not None and seen.look.kind == "file" else None
-        diff = (
-            unified(text.raw.decode("utf-8"), "", self._shown, diff_bytes_max) if isinstance(text, FileText) else None
-        )
+        diff = unified(text.content, "", self._shown, diff_bytes_max) if isinstance(text, FileText) else None
         return Preview(" ".join(sentences), diff or None, {self._located.resolved: seen.digest})
 
     def gather(self, attempt_id: str, preview: Preview | None) -> Gathered | Refusal:

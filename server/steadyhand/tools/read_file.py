@@ -213,8 +213,12 @@ def _find_line(read: Iterator[bytes], line: int) -> tuple[bytes, bool] | int | N
     carried = b""  # a CR at the end of a piece, whose LF may come with the next
     tail = b""
     for piece in read:
-        if not scanned and isinstance(found := decode(whole_characters(piece)), NotText):
-            return found
+        if not scanned:
+            found = decode(whole_characters(piece))
+            if isinstance(found, NotText):
+                return found
+            if found.wide is not None:
+                return NotText(f"It is UTF-16 above {whole_bytes_max} bytes and not read in parts.", found.wide)
         scanned += len(piece)
         piece = carried + piece
         carried = b"\r" if piece.endswith(b"\r") else b""
