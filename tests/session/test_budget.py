@@ -76,6 +76,20 @@ async def test_the_cap_is_kept(tmp_path: Path) -> None:
         assert usage_view(owner.ledger).cost == Cost("1.01", "USD")
 
 
+async def test_a_turn_that_goes_beyond_the_cap_says_that_it_did(tmp_path: Path) -> None:
+    """U2: nobody is told that the end is near where it is behind him."""
+    async with staged(tmp_path, costs(90), costs(40), settings=priced()) as stage:
+        near, beyond = await stage.session(), await stage.session()
+        assert await ends(stage, near, 1) == ["done"]
+        assert warned(stage, "costNear")[0].endswith("allows; at the cap the turn ends.")
+        stage.house.world.settings = priced("0.1")
+        assert await ends(stage, beyond, 1) == ["done"]
+        assert warned(stage, "costNear")[1:] == [
+            "This session has cost 0.40 USD of the 0.1 that steadyhand.cost.cap allows; the model is not asked again"
+            " until the cap is raised."
+        ]
+
+
 async def test_a_cap_reached_in_mid_turn(tmp_path: Path) -> None:
     """U2: the request after a call is not sent either; the call keeps its reply, and nothing stays open [I16]."""
     dear = [*asks(read("a.txt"))[:-2], UsagePart(1_000_000, 0), Finish("calls")]

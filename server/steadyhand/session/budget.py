@@ -69,9 +69,10 @@ def say_if_near(owner: Owner, turn: RunningTurn) -> None:
         return
     amount = spent(owner.ledger, currency).amount
     if amount >= near * cap:
+        reached = "at the cap the turn ends" if amount < cap else "the model is not asked again until the cap is raised"
         text = (
             f"This session has cost {shown_amount(amount)} {currency} of the {cap:f} that steadyhand.cost.cap allows;"
-            " at the cap the turn ends."
+            f" {reached}."
         )
         _say_once(owner, turn, Warned("costNear", text))
 
