@@ -116,7 +116,7 @@ export const chat = {
       await at.picture("keyboard-completion");
       await keyboard.press("Tab");
       assert.equal(await at.box.inputValue(), "/recovery inspect");
-      await keyboard.press("Control+a");
+      await keyboard.press("Shift+Home"); // not Ctrl+A: the workbench selects all once more, at a time of its own
       await keyboard.type("run sleep 300");
       await keyboard.press("Enter");
       await at.see(".question .buttons button", "Allow once");
