@@ -271,7 +271,7 @@ def test_a_stop_that_fails_does_not_keep_the_server(start: Start, tmp_path: Path
     client.initialize()
     assert client.shut_down() == 0
     assert mark.read_text() == "stopped\n"
-    assert said in client.stderr()
+    client.wait_stderr(said)
 
 
 def test_a_second_signal_changes_nothing(start: Start, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_second_signal_changes_nothing(start: Start, tmp_path: Path) -> None:
     client.wait_for(lambda: mark.exists() or None, 10, "the stop")
     client.process.send_signal(signal.SIGINT)
     assert client.wait_exit() == 143
-    assert "broken off" in client.stderr()
+    client.wait_stderr("broken off")
 
 
 def test_a_task_that_will_not_end_does_not_keep_the_server(start: Start) -> None:
@@ -460,7 +460,7 @@ def test_a_defect_shows_nothing(start: Start, text: str) -> None:
     with pytest.raises(ErrorAnswer) as caught:
         play(client, text)
     assert (caught.value.code, caught.value.message, caught.value.data) == (-32603, "internal error", None)
-    assert "Traceback" in client.stderr()
+    client.wait_stderr("Traceback")
     assert play(client, "next") == "next"
 
 
@@ -663,4 +663,4 @@ def test_strays_do_not_break_the_framing(start: Start) -> None:
     assert client.broken is None
     assert client.shut_down() == 0
     for stray in ("a stray print", "a stray write", "a child"):
-        assert stray in client.stderr()
+        client.wait_stderr(stray)

@@ -222,6 +222,10 @@ class RawClient:
         """What the server wrote to stderr so far."""
         return b"".join(self._errors).decode(errors="replace")
 
+    def wait_stderr(self, text: str, limit_s: float = 10.0) -> None:
+        """Wait until the server wrote this to stderr, which comes by a pipe of its own, perhaps after an answer."""
+        self.wait_for(lambda: True if text in self.stderr() else None, limit_s, f"“{text}” on stderr")
+
     # Threads
 
     def _report(self, text: str) -> str:
