@@ -24,6 +24,7 @@ from tests.prove.lives import watched
 from tests.prove.stories import STORIES
 from tests.prove.tally import Enough, Tally
 from tests.prove.variants import VARIANTS, Variant
+from tests.support.fakes import own_marks
 
 workers_max = 2
 BROKE_OFF = "the layer broke off"
@@ -83,6 +84,7 @@ def _fork(job: Job) -> tuple[int, int]:
         return pid, reading
     try:
         os.close(reading)
+        own_marks()
         content = pickle.dumps(_done(job))
         while content:
             content = content[os.write(writing, content) :]

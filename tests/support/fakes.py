@@ -24,9 +24,18 @@ well_finished = Finished(exit_code=0, signal=None, timed_out=False, left=(), gro
 ended_by_cancel = Finished(exit_code=None, signal=15, timed_out=False, left=(), group_empty=True)
 
 
+_own_mark = run_mark
+
+
+def own_marks() -> None:
+    """For a fork that runs beside others: its ids are its own from now on, all but the first, which tests know."""
+    global _own_mark
+    _own_mark = f"{os.getpid():08x}"
+
+
 def id_of(number: int) -> str:
     """The id that `FakeIds` gives as its `number`th."""
-    return f"{run_mark}{number:024x}"
+    return f"{run_mark if number == 1 else _own_mark}{number:024x}"
 
 
 class FakeClock:
