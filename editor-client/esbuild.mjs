@@ -2,18 +2,28 @@
 import { readdirSync, rmSync } from "node:fs";
 import { build } from "esbuild";
 
-const shared = { bundle: true, minify: true, legalComments: "linked", sourcemap: false, logLevel: "warning", charset: "utf8" };
+const shared = {
+  bundle: true,
+  minify: true,
+  legalComments: "linked",
+  sourcemap: false,
+  logLevel: "warning",
+  charset: "utf8",
+};
 
 if (process.argv.includes("--tests")) {
   rmSync("out/test", { recursive: true, force: true });
   await build({
     ...shared,
     minify: false,
-    entryPoints: readdirSync("test").filter((name) => name.endsWith(".test.ts")).map((name) => `test/${name}`),
+    entryPoints: readdirSync("test")
+      .filter((name) => name.endsWith(".test.ts"))
+      .map((name) => `test/${name}`),
     outdir: "out/test",
     platform: "node",
     format: "cjs",
     target: "node20",
+    external: ["jsdom"],
     sourcemap: "inline",
   });
 } else {

@@ -1,10 +1,10 @@
-"""Writes `schema/protocol.json` and `schema/protocol.ts` from the Python wire types, the one source.
+"""Write `schema/protocol.json` and `schema/protocol.ts` from the Python wire types, their only source.
 
-Run it after any change in `steadyhand_protocol`: `python protocol/generate.py`. With `--check` nothing is
-written; it exits 1 if a file is not current. Both files are committed, and so is the copy of the second
-that the editor client is built from; it is written and checked with them. The output depends on the types
-and their comments alone: the order is that of the source, nothing is dated. What the JSON Schema cannot
-say, half surrogate pairs and sizes in bytes, stands in its comments.
+Run it after any change in `steadyhand_protocol`: `python protocol/generate.py`. With `--check` it writes nothing and
+exits 1 if a file is not current. Both files are committed; so is the copy of the second one that the editor client is
+built from, which is written and checked with them. The output depends only on the types and their comments: it has the
+order of the source and no date. Half surrogate pairs and sizes in bytes cannot be expressed in JSON Schema, so its
+comments name them.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import attrs
 
-from steadyhand_protocol import approval, commands, methods, recovery, refusals, session, turn, values
+from steadyhand_protocol import approval, commands, methods, recovery, refusals, review, session, turn, values
 from steadyhand_protocol.values import AtMost, Between, Form
 from steadyhand_protocol.wire import is_union, wire_fields
 
-ROOMS: tuple[ModuleType, ...] = (values, turn, recovery, session, approval, commands, refusals)
+ROOMS: tuple[ModuleType, ...] = (values, turn, recovery, session, review, approval, commands, refusals)
 SCHEMA_DIRECTORY = Path(__file__).parent / "schema"
 CLIENT_COPY = Path(__file__).parents[1] / "editor-client" / "src" / "protocol.ts"
 LIMITS = (Form, AtMost, Between)
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 def field_comments(room: ModuleType) -> dict[str, dict[str, str]]:
-    """For each class of the room, the comment on each field: behind it, or alone on the line above."""
+    """Return for each class of a module the comment of each field: at its end, or alone on the line above."""
     source = Path(str(room.__file__)).read_text(encoding="utf-8")
     comments = {
         token.start[0]: token.string.lstrip("# ")
@@ -55,7 +55,7 @@ def field_comments(room: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def named_shapes() -> dict[str, Any]:
-    """Every class and every alias of the rooms, by name, in the order of the source."""
+    """Return every class and alias of the modules by name, in the order of the source."""
     found: dict[str, Any] = {}
     for room in ROOMS:
         for name, shape in vars(room).items():
@@ -67,6 +67,7 @@ def named_shapes() -> dict[str, Any]:
 
 
 def is_alias(shape: Any) -> bool:
+    """Return whether the shape is an alias of a type, not a class."""
     return is_union(shape) or get_origin(shape) in (Literal, Annotated)
 
 
@@ -76,6 +77,7 @@ COMMENTS = {name: texts for room in ROOMS for name, texts in field_comments(room
 
 
 def class_comment(cls: type[Any]) -> str:
+    """Return the first line of the class's docstring; it becomes the description of the type."""
     return (cls.__doc__ or "").split("\n")[0]
 
 
@@ -83,11 +85,12 @@ def class_comment(cls: type[Any]) -> str:
 
 
 def schema_of(shape: Any) -> Json:
-    """The JSON Schema of a shape; a named one is a reference."""
+    """Return the JSON Schema of a shape; a named shape is a reference."""
     return {"$ref": f"#/$defs/{NAMES[shape]}"} if shape in NAMES else schema_within(shape)
 
 
 def schema_within(shape: Any) -> Json:
+    """Return the JSON Schema of a shape, written out."""
     plain = {str: "string", int: "integer", bool: "boolean"}
     if shape in plain:
         return {"type": plain[shape]}
@@ -110,6 +113,7 @@ def schema_within(shape: Any) -> Json:
 
 
 def schema_limit(limit: Form | AtMost | Between) -> Json:
+    """Return the JSON Schema members that express a limit."""
     match limit:
         case Form(pattern, expected):
             return {"pattern": f"^{pattern}$", "description": expected}
@@ -126,6 +130,7 @@ def schema_limit(limit: Form | AtMost | Between) -> Json:
 
 
 def schema_object(cls: type[Any]) -> Json:
+    """Return the JSON Schema of a wire class."""
     fields = wire_fields(cls)
     properties = {
         field.key: schema_of(field.shape) | {"description": COMMENTS[cls.__name__][field.name]} for field in fields
@@ -140,7 +145,7 @@ def schema_object(cls: type[Any]) -> Json:
 
 
 def protocol_json() -> str:
-    """The whole contract as one JSON document."""
+    """Return the whole contract as one JSON document."""
     document: Json = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Steadyhand wire protocol",
@@ -156,6 +161,7 @@ def protocol_json() -> str:
 
 
 def method_row(method: methods.Method) -> Json:
+    """Return the JSON of one method."""
     return {
         "name": method.name,
         "kind": "notification" if method.result is None else "request",
@@ -167,6 +173,7 @@ def method_row(method: methods.Method) -> Json:
 
 
 def command_row(command: methods.Command) -> Json:
+    """Return the JSON of one command."""
     arguments: Json = {"type": "array", "maxItems": 0}
     if command.arguments is not None:  # JSON Schema has no empty `prefixItems`
         arguments = {"type": "array", "prefixItems": [schema_of(command.arguments)], "maxItems": 1}
@@ -183,11 +190,12 @@ def command_row(command: methods.Command) -> Json:
 
 
 def ts_of(shape: Any) -> str:
-    """The TypeScript type of a shape; a named one by its name."""
+    """Return the TypeScript type of a shape; a named shape by its name."""
     return NAMES[shape] if shape in NAMES else ts_within(shape)
 
 
 def ts_within(shape: Any) -> str:
+    """Return the TypeScript type of a shape, written out."""
     plain = {str: "string", int: "number", bool: "boolean"}
     if shape in plain:
         return plain[shape]
@@ -207,6 +215,7 @@ def ts_within(shape: Any) -> str:
 
 
 def ts_declaration(name: str, shape: Any) -> Iterator[str]:
+    """Yield the lines that declare a named shape."""
     if is_alias(shape):
         note = "; ".join(ts_limit(limit) for limit in get_args(shape)[1:] if isinstance(limit, LIMITS))
         if note:
@@ -226,6 +235,7 @@ def ts_declaration(name: str, shape: Any) -> Iterator[str]:
 
 
 def ts_limit(limit: Form | AtMost | Between) -> str:
+    """Return a limit in words."""
     match limit:
         case Form(_, expected):
             return expected
@@ -236,6 +246,7 @@ def ts_limit(limit: Form | AtMost | Between) -> str:
 
 
 def ts_map(name: str, note: str, rows: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of an interface that maps names to types."""
     yield f"/** {note} */"
     yield f"export interface {name} {{"
     yield from (f"  readonly {json.dumps(key)}: {value};" for key, value in rows.items())
@@ -243,6 +254,7 @@ def ts_map(name: str, note: str, rows: Mapping[str, str]) -> Iterator[str]:
 
 
 def ts_requests(fits: Callable[[methods.Method], bool]) -> dict[str, str]:
+    """Return method name → TypeScript type of params and result, for the requests that fit."""
     return {
         method.name: f"{{ readonly params: {ts_of(method.params)}; readonly result: {ts_of(method.result)} }}"
         for method in methods.METHODS
@@ -251,6 +263,7 @@ def ts_requests(fits: Callable[[methods.Method], bool]) -> dict[str, str]:
 
 
 def ts_tables() -> Iterator[str]:
+    """Yield the lines of the tables of methods, commands and errors."""
     yield from ts_map(
         "RequestsToServer",
         "Requests the editor may send.",
@@ -280,12 +293,13 @@ def ts_tables() -> Iterator[str]:
 
 
 def ts_command(command: methods.Command) -> str:
+    """Return the TypeScript type of a command's arguments and result."""
     element = "" if command.arguments is None else ts_of(command.arguments)
     return f"{{ readonly arguments: readonly [{element}]; readonly result: {ts_of(command.result)} }}"
 
 
 def protocol_ts() -> str:
-    """The types and tables for a client in TypeScript."""
+    """Return the types and tables for a client in TypeScript."""
     lines = [
         "// Generated by protocol/generate.py from the Python wire types; change those and run it again.",
         "",
@@ -301,6 +315,7 @@ def protocol_ts() -> str:
 
 
 def main() -> int:
+    """Write the files, or check them with `--check`. Return the exit code."""
     parser = argparse.ArgumentParser(description="Write the schema and the TypeScript types of the wire.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is not current")
     parser.add_argument("--directory", type=Path, help="where the two files stand; then the copy is left alone")

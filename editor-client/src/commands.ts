@@ -1,158 +1,129 @@
-/**
- * The palette and the keys: each command in a line or two, the work is elsewhere.
- *
- * Commands of the list take the item they stand at; from the palette they ask which effect is meant.
- */
+/** The commands of the palette, the keys and the menus: each calls a controller. package.json declares them. */
 import * as vscode from "vscode";
+import type { ServerApi } from "./client/serverApi";
+import type { Context } from "./context";
+import { setApiKey } from "./editor/apiKeys";
+import { ACTION_LABELS, callSubject, callVerb, effectStatus, grantLabel } from "./labels";
 import type { Action, Uncertain } from "./protocol";
-import type { Connection } from "./connection";
-import type { Deeds } from "./deeds";
-import type { Desk } from "./desk";
-import type { Questions } from "./questions";
-import type { Recovery } from "./recovery";
-import type { ChatView } from "./views/chatView";
-import type { DoctorPage } from "./views/doctorPage";
-import type { Node } from "./views/recoveryTree";
-import { ACTION, grantLine, standing, subject, verb } from "./words";
+import type { State } from "./store/state";
+import type { RecoveryNode } from "./views/recoveryTree";
 
-export interface Parts {
-  readonly connection: Connection;
-  readonly desk: Desk;
-  readonly deeds: Deeds;
-  readonly questions: Questions;
-  readonly recovery: Recovery;
-  readonly chat: ChatView;
-  readonly doctor: DoctorPage;
-  readonly output: vscode.LogOutputChannel;
-  readonly secrets: vscode.SecretStorage;
-  readonly failed: (error: unknown) => void;
-}
-
-/** The name under which a key is kept, as the server asks for it. */
-export const keyName = (provider: string): string => `${provider}.apiKey`;
-
-export function registerCommands(parts: Parts): vscode.Disposable[] {
-  const { connection, desk, deeds, questions, recovery, chat, output, doctor } = parts;
-  const table: Readonly<Record<string, (...args: unknown[]) => unknown>> = {
-    focusChat: () => chat.focus(),
-    send: () => chat.post({ kind: "do", what: "send" }),
-    stop: () => desk.stop(),
-    newSession: async () => {
-      desk.unbind();
-      await chat.focus();
-    },
-    openSession: async () => {
-      const session = await deeds.pickSession("Open session");
-      if (session === undefined) return;
-      await desk.bind(session.sessionId);
-      await chat.focus();
-    },
-    renameSession: () => onSession("rename"),
-    closeSession: () => onSession("close"),
-    deleteSession: () => onSession("delete"),
-    exportSession: () => onSession("export"),
-    setMode: () => chooseMode(desk),
-    setModel: () => deeds.chooseModel(),
-    attachSelection: async () => {
-      await deeds.attachSelection();
-      await chat.focus();
-    },
-    resumeQueue: () => desk.resumeQueue(),
-    allowOnce: () => answer("once"),
-    rejectCall: () => answer("reject"),
-    showPermissions: () => showPermissions(connection),
-    showUncertain: () => vscode.commands.executeCommand("steadyhand.recovery.focus"),
-    inspectEffect: act("inspect"),
-    confirmEffect: act("confirm"),
-    rejectEffect: act("reject"),
-    waiveEffect: act("waive"),
-    restoreEffect: act("restore"),
-    retryEffect: act("retry"),
-    endSurvivors: (node) => (isNode(node) && node.kind === "survivors" ? recovery.endSurvivors(node.uncertain) : undefined),
-    restartServer: () => connection.start(),
-    showLog: () => output.show(),
-    showDoctor: async () => doctor.show(await connection.command("steadyhand.doctor")),
-    setApiKey: () => setApiKey(parts.secrets),
-    openWalkthrough: () => vscode.commands.executeCommand("workbench.action.openWalkthrough", "steadyhand.steadyhand#start", false),
-  };
-
-  function onSession(what: "rename" | "delete" | "export" | "close"): Promise<void> {
-    return desk.boundId === undefined ? deeds.pickSession("Session").then((one) => one && deeds.onSession(what, one.sessionId)) : deeds.onSession(what, desk.boundId);
-  }
-
-  function act(action: Action): (node: unknown) => Promise<void> {
-    return async (node) => {
-      const uncertain = isNode(node) && node.kind === "effect" ? node.uncertain : await pickEffect(desk, action);
-      if (uncertain !== undefined) await recovery.act(action, uncertain);
-    };
-  }
-
-  function answer(option: "once" | "reject"): void {
-    const asked = questions.oldestPermission();
-    if (asked?.options.some((one) => one.id === option) === true) questions.answerPermission(asked.askId, option);
-  }
-
-  return Object.entries(table).map(([name, run]) =>
+export function registerCommands(context: Context, showError: (error: unknown) => void): vscode.Disposable[] {
+  return Object.entries(commandTable(context)).map(([name, run]) =>
     vscode.commands.registerCommand(`steadyhand.${name}`, async (...args: unknown[]) => {
       try {
         await run(...args);
       } catch (error) {
-        parts.failed(error);
+        showError(error);
       }
     }),
   );
 }
 
-function isNode(value: unknown): value is Node {
+function commandTable(context: Context): Readonly<Record<string, (...args: unknown[]) => unknown>> {
+  const { extension, output, client, views, controllers } = context;
+  const { connection } = client;
+  const { chat, dialogs, prompts, recovery, review, rewind, sessions } = controllers;
+  const run = (command: string, ...args: unknown[]): Thenable<unknown> =>
+    vscode.commands.executeCommand(command, ...args);
+  return {
+    focusChat: () => views.chat.focus(),
+    send: () => views.chat.post({ kind: "command", command: "send" }),
+    stop: () => prompts.stop(),
+    newSession: async () => {
+      sessions.leave();
+      await views.chat.focus();
+    },
+    openSession: async () => {
+      const session = await dialogs.pick("Open session");
+      if (session === undefined) return;
+      await sessions.open(session.sessionId);
+      await views.chat.focus();
+    },
+    renameSession: () => dialogs.runOnActiveOrPicked("rename"),
+    closeSession: () => dialogs.runOnActiveOrPicked("close"),
+    deleteSession: () => dialogs.runOnActiveOrPicked("delete"),
+    exportSession: () => dialogs.runOnActiveOrPicked("export"),
+    setMode: () => dialogs.chooseMode(),
+    setModel: () => dialogs.chooseModel(),
+    attachSelection: async () => {
+      chat.attachSelection();
+      await views.chat.focus();
+    },
+    resumeQueue: () => prompts.resumeQueue(),
+    allowOnce: () => answerOldest(context, "once"),
+    rejectCall: () => answerOldest(context, "reject"),
+    showPermissions: () => showPermissions(connection),
+    rewind: () => rewind.show(),
+    reviewChanges: () => review.show(),
+    keepAllChanges: () => review.decideAll("keep"),
+    undoAllChanges: () => review.decideAll("undo"),
+    showUncertain: () => run("steadyhand.recovery.focus"),
+    inspectEffect: decideOn(context, "inspect"),
+    confirmEffect: decideOn(context, "confirm"),
+    rejectEffect: decideOn(context, "reject"),
+    waiveEffect: decideOn(context, "waive"),
+    restoreEffect: decideOn(context, "restore"),
+    retryEffect: decideOn(context, "retry"),
+    endSurvivors: (node) =>
+      isRecoveryNode(node) && node.kind === "survivors" ? recovery.endSurvivors(node.uncertain) : undefined,
+    restartServer: () => connection.start(),
+    showLog: () => output.show(),
+    showDoctor: async () => views.doctor.show(await connection.command("steadyhand.doctor")),
+    setApiKey: () => setApiKey(extension.secrets),
+    openWalkthrough: () => run("workbench.action.openWalkthrough", "steadyhand.steadyhand#start", false),
+  };
+}
+
+function answerOldest({ controllers: { questions } }: Context, option: "once" | "reject"): void {
+  const request = questions.oldestOpenPermission();
+  if (request?.options.some((one) => one.id === option) === true) questions.answerPermission(request.askId, option);
+}
+
+/** From the list, the command gets the item; from the palette, the user chooses an effect. */
+function decideOn({ store, controllers }: Context, action: Action): (node: unknown) => Promise<void> {
+  return async (node) => {
+    const isEffect = isRecoveryNode(node) && node.kind === "effect";
+    const uncertain = isEffect ? node.uncertain : await pickEffect(store.state.state, action);
+    if (uncertain !== undefined) await controllers.recovery.decide(action, uncertain);
+  };
+}
+
+function isRecoveryNode(value: unknown): value is RecoveryNode {
   return typeof value === "object" && value !== null && "kind" in value;
 }
 
-async function pickEffect(desk: Desk, action: Action): Promise<Uncertain | undefined> {
-  const offered = [...desk.view.uncertain, ...desk.view.settled].filter((one) => one.actions.includes(action));
+async function pickEffect({ uncertain, settled }: State, action: Action): Promise<Uncertain | undefined> {
+  const offered = [...uncertain, ...settled].filter((one) => one.actions.includes(action));
+  const label = ACTION_LABELS[action];
   if (offered.length === 0) {
-    const why = desk.view.uncertain.length === 0 ? "Nothing is uncertain." : `${ACTION[action]} is not offered for any effect now. Inspect first.`;
-    void vscode.window.showInformationMessage(why);
+    const text = uncertain.length === 0 ? "Nothing is uncertain." : `No effect offers ${label} now. Inspect one first.`;
+    void vscode.window.showInformationMessage(text);
     return undefined;
   }
-  const items = offered.map((uncertain) => ({ label: `${verb(uncertain.tool)} ${subject(uncertain)}`, description: standing(uncertain), uncertain }));
-  return (await vscode.window.showQuickPick(items, { title: `Steadyhand: ${ACTION[action]}`, placeHolder: "Which effect?" }))?.uncertain;
+  const items = offered.map((effect) => ({
+    label: `${callVerb(effect)} ${callSubject(effect)}`,
+    description: effectStatus(effect),
+    effect,
+  }));
+  const options = { title: `Steadyhand: ${label}`, placeHolder: "Choose an effect" };
+  return (await vscode.window.showQuickPick(items, options))?.effect;
 }
 
-async function chooseMode(desk: Desk): Promise<void> {
-  const modes = [
-    { label: "plan", detail: "Reads only; changes nothing." },
-    { label: "ask", detail: "Asks before each change." },
-    { label: "edits", detail: "File edits in the folder pass; the rest asks." },
-    { label: "auto", detail: "Everything passes but protected paths." },
-  ] as const;
-  const allowed = vscode.workspace.isTrusted ? modes : modes.slice(0, 1);
-  const chosen = await vscode.window.showQuickPick(allowed, { title: "Mode of this session" });
-  if (chosen !== undefined) await desk.setMode(chosen.label);
-}
-
-/** What passes without asking; what is picked is taken back. */
-async function showPermissions(connection: Connection): Promise<void> {
-  const { grants } = await connection.command("steadyhand.permissions.list");
+/** List what runs without a question; revoke what the user picks. */
+async function showPermissions(server: ServerApi): Promise<void> {
+  const { grants } = await server.command("steadyhand.permissions.list");
   if (grants.length === 0) {
-    void vscode.window.showInformationMessage("Nothing is remembered: every call is asked about, but what the mode and the rules let pass.");
+    const text = "No remembered permissions. Everything is asked unless your mode or your rules allow it.";
+    void vscode.window.showInformationMessage(text);
     return;
   }
-  const items = grants.map((grant) => ({ ...grantLine(grant), grantId: grant.grantId }));
-  const options = { title: "What passes without asking", placeHolder: "Pick what shall be asked about again", canPickMany: true } as const;
-  const taken = (await vscode.window.showQuickPick(items, options)) ?? [];
-  for (const { grantId } of taken) await connection.command("steadyhand.permissions.forget", { grantId });
-  if (taken.length > 0) void vscode.window.showInformationMessage(`${taken.length === 1 ? "One permission is" : `${taken.length} permissions are`} taken back.`);
-}
-
-async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
-  const configured = vscode.workspace.getConfiguration("steadyhand").get("model.provider", "");
-  const known = ["deepseek", "openai", "anthropic", "openrouter", "compatible"];
-  const providers = [...known.filter((one) => one === configured), ...known.filter((one) => one !== configured)];
-  const provider = await vscode.window.showQuickPick(providers, { title: "Key for which provider?" });
-  if (provider === undefined) return;
-  const prompt = "Kept in the editor's secret store, never in settings or logs. Empty removes it.";
-  const key = await vscode.window.showInputBox({ title: `Key for ${provider}`, prompt, password: true, ignoreFocusOut: true });
-  if (key === undefined) return;
-  if (key === "") await secrets.delete(keyName(provider));
-  else await secrets.store(keyName(provider), key);
+  const items = grants.map((grant) => ({ ...grantLabel(grant), grantId: grant.grantId }));
+  const title = "Remembered permissions";
+  const placeHolder = "Select the permissions to revoke";
+  const revoked = (await vscode.window.showQuickPick(items, { title, placeHolder, canPickMany: true })) ?? [];
+  for (const { grantId } of revoked) await server.command("steadyhand.permissions.forget", { grantId });
+  if (revoked.length === 0) return;
+  const count = revoked.length === 1 ? "1 permission" : `${revoked.length} permissions`;
+  void vscode.window.showInformationMessage(`Revoked ${count}.`);
 }

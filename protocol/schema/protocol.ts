@@ -33,10 +33,10 @@ export type Settled = "checked_present" | "checked_absent" | "user_confirmed" | 
 
 export type Reason = "done" | "cancelled" | "length" | "filtered" | "cut" | "modelFailed" | "bound" | "cost" | "journalBroken" | "recoveryRequired" | "closed";
 
-/** The empty object `{}`: params that say nothing, or a result that only says it is done. */
+/** The empty object `{}`: params without content, or a result that only says that the request is done. */
 export type Nothing = Readonly<Record<string, never>>;
 
-/** A place in a text, as in LSP. */
+/** A position in a text, as in LSP. */
 export interface Position {
   /** from 0 */
   readonly line: Offset;
@@ -44,21 +44,21 @@ export interface Position {
   readonly character: Offset;
 }
 
-/** A stretch of a text, as in LSP. */
+/** A range of a text, as in LSP. */
 export interface Range {
-  /** the first place that belongs to it */
+  /** first position in the range */
   readonly start: Position;
-  /** the first place that no longer belongs to it */
+  /** first position after the range */
   readonly end: Position;
 }
 
-/** An effect that touches at most these paths; an empty array for one that touches none. */
+/** The effect touches at most these paths; an empty array: it touches none. */
 export interface ScopePaths {
   /** relative to the workspace with `/`, absolute if outside */
   readonly paths: readonly string[];
 }
 
-/** An effect that may touch anything. */
+/** The effect may touch anything. */
 export interface ScopeEverything {
   /** always true */
   readonly everything: true;
@@ -68,17 +68,17 @@ export type Scope = ScopePaths | ScopeEverything;
 
 /** One path whose content really changed. */
 export interface ChangedPath {
-  /** relative to the workspace with `/`, absolute if outside; after a move the new place */
+  /** relative to the workspace with `/`, absolute if outside; after a move the new path */
   readonly path: string;
   /** what happened to it */
   readonly change: Change;
-  /** the old place; given when and only when change is "moved" */
+  /** the old path; given if and only if change is "moved" */
   readonly from?: string;
 }
 
 /** Which model answers. */
 export interface ModelChoice {
-  /** a word of the setting `model.provider` */
+  /** a value of the setting `model.provider` */
   readonly provider: string;
   /** the provider's own name for the model */
   readonly name: string;
@@ -88,33 +88,33 @@ export interface ModelChoice {
 export interface BilledTokens {
   /** tokens sent, cached or not */
   readonly input: Count;
-  /** tokens received, reasoning among them */
+  /** tokens received, including reasoning */
   readonly output: Count;
-  /** of the input, read from the provider's cache */
+  /** input tokens read from the provider's cache */
   readonly cacheHit: Count;
-  /** of the input, not read from it */
+  /** input tokens not read from the cache */
   readonly cacheMiss: Count;
 }
 
 /** Money spent by the session. */
 export interface Cost {
-  /** a decimal number as text, for exactness */
+  /** a decimal number as text, so that it is exact */
   readonly amount: string;
   /** ISO 4217 code */
   readonly currency: string;
 }
 
-/** What a session used, carried over restarts. */
+/** What a session used, over all restarts. */
 export interface Usage {
   /** summed over requests */
   readonly billed: BilledTokens;
   /** tokens of the last request */
   readonly context: Count;
-  /** tokens the model can take; absent when not known */
+  /** tokens that the model can take; absent when unknown */
   readonly window?: Count;
-  /** absent when there is no price for the model */
+  /** absent when no price is known or nothing was billed */
   readonly cost?: Cost;
-  /** false when some request gave no usage */
+  /** false when some request reported no tokens, or the cost is not that of all requests */
   readonly complete: boolean;
 }
 
@@ -130,9 +130,9 @@ export interface Owner {
 
 /** Why a session can only be read. */
 export interface ReadOnly {
-  /** another owner, a newer format, the disk, or damage */
-  readonly reason: "owned" | "newer" | "disk" | "damaged";
-  /** given for "owned", when it could be read */
+  /** of another process, newer, or others control it */
+  readonly reason: "owned" | "newer" | "disk" | "damaged" | "unsafe";
+  /** given for "owned" when it is known */
   readonly owner?: Owner;
   /** one sentence for the user */
   readonly text: string;
@@ -143,43 +143,45 @@ export type AttachmentText = string;
 
 export type CallState = "proposed" | "waiting" | "running" | "returned" | "failed" | "stopped" | "refused" | "notRun" | "unknown";
 
+export type ToldFrom = "diagnostics" | "hook" | "instructions" | "review" | "files" | "mcp";
+
 export type TurnState = "queued" | "running" | "parked" | "ended" | "interrupted";
 
-/** A file of the workspace, or a part of it, read by the server. */
+/** A file of the workspace or a range of it; the server reads it. */
 export interface FileAttachment {
   /** always "file" */
   readonly kind: "file";
   /** relative to the workspace with `/`, absolute if outside */
   readonly path: string;
-  /** absent for the whole file */
+  /** absent: the whole file */
   readonly range?: Range;
 }
 
-/** What is selected in an editor. */
+/** A selection in an editor. */
 export interface SelectionAttachment {
   /** always "selection" */
   readonly kind: "selection";
-  /** of the document */
+  /** URI of the document */
   readonly uri: string;
-  /** where it stands */
+  /** where the text is */
   readonly range: Range;
-  /** what stands there, at most 256 KiB of UTF-8 */
+  /** the selected text, at most 256 KiB of UTF-8 */
   readonly text: AttachmentText;
 }
 
-/** The diagnostics the editor shows. */
+/** The diagnostics that the editor shows. */
 export interface ProblemsAttachment {
   /** always "problems" */
   readonly kind: "problems";
-  /** of one document; absent for all */
+  /** URI of one document; absent: all documents */
   readonly uri?: string;
 }
 
-/** Any text the user adds. */
+/** Any text that the user adds. */
 export interface TextAttachment {
   /** always "text" */
   readonly kind: "text";
-  /** shown to user and model */
+  /** shown to the user and to the model */
   readonly name: string;
   /** at most 256 KiB of UTF-8 */
   readonly text: AttachmentText;
@@ -190,33 +192,67 @@ export type Attachment = FileAttachment | SelectionAttachment | ProblemsAttachme
 /** at most 20 items */
 export type Attachments = readonly Attachment[];
 
-/** What a tool answered. */
+/** The reply of a tool. */
 export interface Reply {
   /** as the model sees it */
   readonly text: string;
-  /** true when the text is not all of it */
+  /** true when the text is not the whole reply */
   readonly truncated: boolean;
-  /** size of all of it */
+  /** size of the whole reply */
   readonly bytes: Count;
 }
 
-/** One path a call changed. */
+/** One path that a call changed. */
 export interface CallFile {
-  /** relative to the workspace with `/`, absolute if outside; after a move the new place */
+  /** relative to the workspace with `/`, absolute if outside; after a move the new path */
   readonly path: string;
   /** what happened to it */
   readonly change: Change;
-  /** the old place; given when and only when change is "moved" */
+  /** the old path; given if and only if change is "moved" */
   readonly from?: string;
-  /** of the content before; absent when there was none */
+  /** digest of the content before; absent when there was none */
   readonly before?: Digest;
-  /** of the content read back; absent when there is none */
+  /** digest of the content read back; absent when there is none */
   readonly after?: Digest;
 }
 
-/** What the model asked of a tool, and what became of it. */
+/** How the children of a call are confined. */
+export interface CallSandbox {
+  /** what confines them */
+  readonly kind: "bubblewrap" | "landlock";
+  /** true: the call has a scope and a check although it is a command */
+  readonly sealed: boolean;
+}
+
+/** One file that changed while a command ran, by it or by somebody else. */
+export interface SeenChange {
+  /** relative to the workspace with `/`, absolute if outside */
+  readonly path: string;
+  /** what happened to it */
+  readonly change: "created" | "modified" | "deleted";
+}
+
+/** The files that changed while a command ran. */
+export interface ChangedDuring {
+  /** at most 200 */
+  readonly files: readonly SeenChange[];
+  /** how many others changed */
+  readonly more: Count;
+  /** true: from two complete lists; false: a hint by modification time */
+  readonly exact: boolean;
+}
+
+/** How a command ended: exactly one of the two is there. */
+export interface Exit {
+  /** its exit code */
+  readonly code?: number;
+  /** number of the signal that ended it */
+  readonly signal?: number;
+}
+
+/** A call of a tool that the model asked for, and its outcome. */
 export interface Call {
-  /** ours, not the provider's */
+  /** made by the server, not by the provider */
   readonly callId: Id;
   /** absent until an attempt began */
   readonly attemptId?: Id;
@@ -226,45 +262,53 @@ export interface Call {
   readonly tool: string;
   /** tool and path, or program */
   readonly title: string;
-  /** canonical JSON text */
+  /** JSON text, canonical where it has a canonical form */
   readonly arguments: string;
   /** what it may touch */
   readonly scope: Scope;
-  /** see the table of states */
+  /** docs/recovery.md lists the states */
   readonly state: CallState;
-  /** why it was refused or not run; absent otherwise */
+  /** one word that says why; absent when the state says enough */
   readonly reason?: string;
   /** absent until the tool body may have begun */
   readonly started?: Time;
-  /** absent while it is open */
+  /** absent while the call is open */
   readonly ended?: Time;
-  /** absent until there is one */
+  /** absent until there is a reply */
   readonly reply?: Reply;
-  /** what it changed; absent for a call that changes no files */
+  /** what it changed; absent when it changed no file */
   readonly files?: readonly CallFile[];
-  /** how its uncertainty was settled; absent when not */
+  /** how its uncertainty was settled; absent when it is not */
   readonly settled?: Settled;
+  /** from the start on; absent when it is not confined */
+  readonly sandbox?: CallSandbox;
+  /** true: a command that asks to run outside the sandbox; absent otherwise */
+  readonly unconfined?: true;
+  /** of a command that has ended; absent when nobody looked */
+  readonly changedDuring?: ChangedDuring;
+  /** of a command that has ended; absent for other calls */
+  readonly exit?: Exit;
 }
 
 /** The turn began. */
 export interface BeganEvent {
   /** always "began" */
   readonly kind: "began";
-  /** of its prompt */
+  /** id of its prompt */
   readonly clientMessageId: ClientMessageId;
 }
 
 /** The answer, or the reasoning before it, grew. */
 export interface DeltaEvent {
-  /** which of the two */
+  /** which of the two grew */
   readonly kind: "text" | "reasoning";
   /** the message that grows */
   readonly messageId: Id;
-  /** what to add at its end */
+  /** text to append */
   readonly delta: string;
 }
 
-/** A call is new or has changed. */
+/** A call is new or changed. */
 export interface CallEvent {
   /** always "call" */
   readonly kind: "call";
@@ -272,23 +316,23 @@ export interface CallEvent {
   readonly call: Call;
 }
 
-/** One line of the model's plan. */
+/** One item of the model's plan. */
 export interface PlanItem {
   /** plain text */
   readonly text: string;
-  /** how far it is */
+  /** how far the item is */
   readonly state: "open" | "doing" | "done";
 }
 
-/** The model's plan is new or has changed. */
+/** The model's plan is new or changed. */
 export interface PlanEvent {
   /** always "plan" */
   readonly kind: "plan";
-  /** whole; replaces the one before */
+  /** whole; replaces the earlier plan */
   readonly items: readonly PlanItem[];
 }
 
-/** A request ended and was counted. */
+/** A request ended and its usage was recorded. */
 export interface UsageEvent {
   /** always "usage" */
   readonly kind: "usage";
@@ -296,7 +340,7 @@ export interface UsageEvent {
   readonly usage: Usage;
 }
 
-/** Something the user should know and a program may react to. */
+/** A warning for the user; a program may react to its code. */
 export interface WarningEvent {
   /** always "warning" */
   readonly kind: "warning";
@@ -306,7 +350,7 @@ export interface WarningEvent {
   readonly text: string;
 }
 
-/** Something the user should know. */
+/** A notice for the user. */
 export interface NoticeEvent {
   /** always "notice" */
   readonly kind: "notice";
@@ -314,87 +358,113 @@ export interface NoticeEvent {
   readonly text: string;
 }
 
-/** The turn ended; its last event. */
+/** The server told the model something. `session/open` has the same text as a message of the role "notice". */
+export interface ToldEvent {
+  /** always "told" */
+  readonly kind: "told";
+  /** what it is about */
+  readonly from: ToldFrom;
+  /** what the model is told, whole */
+  readonly text: string;
+}
+
+/** One file that changed while a command of the turn ran, by it or by somebody else. */
+export interface ChangedInCall {
+  /** relative to the workspace with `/`, absolute if outside */
+  readonly path: string;
+  /** what happened to it */
+  readonly change: "created" | "modified" | "deleted";
+  /** the call of the command */
+  readonly callId: Id;
+}
+
+/** The turn ended. This is its last event. */
 export interface EndedEvent {
   /** always "ended" */
   readonly kind: "ended";
   /** why it ended */
   readonly reason: Reason;
-  /** the files it really changed, from the journal */
+  /** files that the turn really changed, from the journal */
   readonly changed: readonly ChangedPath[];
-  /** paths the answer calls written that are not; absent when none */
+  /** paths the answer claims were written and were not; absent when none */
   readonly unclaimed?: readonly string[];
+  /** changed while commands ran, at most 200; absent when none */
+  readonly during?: readonly ChangedInCall[];
+  /** protected names that are new or changed after commands; absent when none */
+  readonly protected?: readonly string[];
 }
 
-export type Event = BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | EndedEvent;
+export type Event = BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | ToldEvent | EndedEvent;
 
 /** One event of one turn. */
 export interface TurnEvent {
-  /** whose turn it is */
+  /** session of the turn */
   readonly sessionId: Id;
-  /** in which the number counts */
+  /** epoch in which `number` counts */
   readonly epoch: Id;
-  /** the turn it tells of */
+  /** the turn */
   readonly turnId: Id;
-  /** from 1 within an epoch, without gaps */
+  /** counts from 1 within an epoch, without gaps */
   readonly number: Ordinal;
   /** what happened */
   readonly event: Event;
 }
 
-/** A prompt; queued when a turn is running. */
+/** Send a prompt; it is queued while a turn runs. */
 export interface TurnStartParams {
-  /** opened first when it is not open here */
+  /** opened first if it is not open in this process */
   readonly sessionId: Id;
-  /** as in Session; another one is `staleEpoch` */
+  /** same as Session.epoch; another one is refused with `staleEpoch` */
   readonly epoch: Id;
-  /** the client's own; the same one again runs nothing */
+  /** made by the client; the same id again runs nothing */
   readonly clientMessageId: ClientMessageId;
   /** the prompt; one that begins with `/` is a slash command */
   readonly text: string;
   /** at most 20; absent when none */
   readonly attachments?: Attachments;
-  /** true: one model request, no tools, not in the history; absent is false */
+  /** true: a quick question: one request, no tools, not in the history; absent is false */
   readonly aside?: boolean;
+  /** the last turn, whose request failed: send it again as it was; `text` is that prompt's */
+  readonly again?: Id;
 }
 
 /** The prompt is durable. */
 export interface TurnStartResult {
-  /** of the turn it begins, also while it is queued */
+  /** turn that the prompt begins; also given while it is queued */
   readonly turnId: Id;
   /** always true */
   readonly accepted: true;
   /** this client message id was known already */
   readonly duplicate: boolean;
-  /** it waits for the turn that is running */
+  /** the prompt waits until the present turn ends */
   readonly queued: boolean;
 }
 
-/** What became of a prompt whose acknowledgement was lost? */
+/** Ask about a prompt whose acknowledgement was lost. */
 export interface TurnStatusParams {
-  /** it was sent to */
+  /** session that the prompt was sent to */
   readonly sessionId: Id;
-  /** it was sent with */
+  /** id that the prompt was sent with */
   readonly clientMessageId: ClientMessageId;
 }
 
-/** How far a prompt is. */
+/** The state of a prompt. */
 export interface TurnStatusResult {
-  /** false: it never arrived, send it again */
+  /** false: the prompt never arrived, so send it again */
   readonly known: boolean;
-  /** absent when not known */
+  /** absent when the prompt is not known */
   readonly turnId?: Id;
-  /** absent when not known */
+  /** absent when the prompt is not known */
   readonly state?: TurnState;
-  /** why it ended; absent until then */
+  /** why the turn ended; absent until then */
   readonly reason?: Reason;
 }
 
-/** Stop this turn. */
+/** Cancel a turn. */
 export interface TurnCancelParams {
-  /** whose turn it is */
+  /** session of the turn */
   readonly sessionId: Id;
-  /** running, parked or queued */
+  /** a running, parked or queued turn */
   readonly turnId: Id;
 }
 
@@ -404,29 +474,29 @@ export interface CancelResult {
   readonly cancelled: boolean;
 }
 
-/** The events a client lacks. */
+/** Ask for the events that a client lacks. */
 export interface TurnEventsParams {
-  /** whose events */
+  /** session of the events */
   readonly sessionId: Id;
-  /** in which `after` was counted */
+  /** epoch in which `after` was counted */
   readonly epoch: Id;
-  /** the last number it has; 0 for none */
+  /** number of the last event that the client has; 0: none */
   readonly after: Count;
 }
 
-/** Events after the one named. */
+/** The events after the given number. */
 export interface TurnEventsResult {
   /** in order */
   readonly events: readonly TurnEvent[];
-  /** goes into `after` the next time */
+  /** value of `after` for the next request */
   readonly next: Count;
-  /** the events are gone, or of another epoch: open the session again */
+  /** true: the events are gone or of another epoch, so open the session again */
   readonly reset: boolean;
 }
 
 /** A prompt that waits. */
 export interface Queued {
-  /** the client's own */
+  /** made by the client */
   readonly clientMessageId: ClientMessageId;
   /** the prompt */
   readonly text: string;
@@ -434,7 +504,7 @@ export interface Queued {
   readonly attachments?: Attachments;
   /** when it was accepted */
   readonly at: Time;
-  /** true after a restart, until it is resumed */
+  /** true after a restart, until the queue is resumed */
   readonly paused: boolean;
   /** true: a quick question; absent otherwise */
   readonly aside?: true;
@@ -442,35 +512,35 @@ export interface Queued {
 
 /** Change or remove a prompt that waits. */
 export interface QueueEditParams {
-  /** whose queue */
+  /** session of the queue */
   readonly sessionId: Id;
   /** which prompt */
   readonly clientMessageId: ClientMessageId;
-  /** the new text; absent to leave it */
+  /** the new text; absent: unchanged */
   readonly text?: string;
-  /** true to take it out; absent is false */
+  /** true: remove the prompt; absent is false */
   readonly remove?: boolean;
 }
 
-/** Let a paused queue go on. */
+/** Resume a paused queue. */
 export interface QueueResumeParams {
-  /** whose queue */
+  /** session of the queue */
   readonly sessionId: Id;
-  /** as in Session */
+  /** same as Session.epoch */
   readonly epoch: Id;
 }
 
-/** The queue as it is now. */
+/** The present queue. */
 export interface QueueResult {
-  /** in the order they will begin */
+  /** in the order in which the prompts will begin */
   readonly queue: readonly Queued[];
 }
 
 /** The queue of a session changed. */
 export interface QueueChanged {
-  /** whose queue */
+  /** session of the queue */
   readonly sessionId: Id;
-  /** whole, in the order they will begin */
+  /** whole, in the order in which the prompts will begin */
   readonly queue: readonly Queued[];
 }
 
@@ -491,21 +561,21 @@ export type ChangedHint = readonly string[];
 
 /** The latest inspection of an attempt, without its findings. */
 export interface LastInspection {
-  /** to be named by a resolution */
+  /** the id that a resolution names */
   readonly inspectionId: Id;
   /** what it found */
   readonly state: InspectionState;
-  /** when it looked */
+  /** when it was made */
   readonly at: Time;
 }
 
 /** An attempt that may have run, wholly or in part. */
 export interface Uncertain {
-  /** whose journal holds it */
+  /** session whose journal holds it */
   readonly sessionId: Id;
-  /** of this try */
+  /** the attempt */
   readonly attemptId: Id;
-  /** the call it tried to carry out */
+  /** the call that it tried to carry out */
   readonly callId: Id;
   /** the turn of that call */
   readonly turnId: Id;
@@ -515,67 +585,79 @@ export interface Uncertain {
   readonly title: UncertainTitle;
   /** what it may have touched */
   readonly scope: Scope;
-  /** "rejected" is still uncertain */
+  /** a "rejected" attempt is still uncertain */
   readonly state: UncertainState;
-  /** given when and only when state is "settled" */
+  /** given if and only if state is "settled" */
   readonly settled?: Settled;
-  /** the last recorded one; absent when there is none */
+  /** the last recorded check; absent when there is none */
   readonly check?: Check;
   /** when it may have begun */
   readonly started: Time;
-  /** absent until there was one */
+  /** the latest one of this epoch; absent when there is none */
   readonly inspection?: LastInspection;
-  /** what can be done with it now */
+  /** the actions that are offered now */
   readonly actions: readonly Action[];
 }
 
-/** Counts of this session's journal; not telemetry. */
+/** Counts over this session's journal; not telemetry. */
 export interface Statistics {
-  /** attempts whose outcome became unknown */
+  /** attempts with an outcome that became unknown */
   readonly unknown: Count;
-  /** settled by a check */
+  /** attempts settled by a check */
   readonly checked: Count;
-  /** settled as confirmed */
+  /** attempts settled by a confirmation */
   readonly confirmed: Count;
-  /** rejected at least once */
+  /** attempts rejected at least once */
   readonly rejected: Count;
-  /** settled as waived */
+  /** attempts settled by a waiver */
   readonly waived: Count;
-  /** superseded by a retry */
+  /** attempts superseded by a retry */
   readonly retried: Count;
-  /** settled as restored */
+  /** attempts settled by a restore */
   readonly restored: Count;
-  /** calls held back by one of them */
+  /** calls that were held back */
   readonly heldBack: Count;
+  /** of these, calls that ran after a decision */
+  readonly heldBackAdmitted: Count;
+  /** of these, calls that ended without running */
+  readonly heldBackRefused: Count;
+  /** attempts that a check settled */
+  readonly byProof: Count;
+  /** attempts that a decision of the user settled */
+  readonly byPerson: Count;
+  /** attempts that a decision of the model settled */
+  readonly byModel: Count;
+  /** from the loss of the outcome to the settlement; absent while none is settled */
+  readonly medianDoubtMs?: Count;
 }
 
 /** What is uncertain in a session; immutable. */
 export interface Snapshot {
-  /** whose journal it folds */
+  /** session whose journal it folds */
   readonly sessionId: Id;
   /** the session's folder, absolute */
   readonly sessionPath: string;
-  /** as Session.epoch; absent unless this process owns the session */
+  /** same as Session.epoch; absent unless this process owns the session */
   readonly runtimeEpoch?: Id;
-  /** of its canonical JSON without `revision` and `statistics` */
+  /** digest of its canonical JSON without `revision` and `statistics` */
   readonly revision: Digest;
-  /** setting `recovery.retry` */
+  /** the setting `recovery.retry` */
   readonly retryEnabled: boolean;
-  /** those not settled */
+  /** attempts that are not settled */
   readonly calls: readonly Uncertain[];
-  /** those settled by a check until the next turn */
+  /** attempts settled in this epoch and since the session's last turn began */
   readonly settled: readonly Uncertain[];
   /** not part of the revision */
   readonly statistics: Statistics;
 }
 
-/** A file at one of three moments: before, as intended, now. */
+/** A file at one of three times: before, as intended, now. */
 export interface Side {
-  /** whether there is a file */
+  /** whether the file exists */
   readonly exists: boolean;
-  /** absent when there is none or it is not known */
+  /** absent when there is no file or its content is unknown */
   readonly digest?: Digest;
-  /** absent when there is none or it is not known */
+  /** size; absent when there is no file or its content is unknown */
   readonly bytes?: Count;
   /** `steadyhand:/attempt/…` of its text; absent when there is none to show */
   readonly uri?: string;
@@ -583,7 +665,7 @@ export interface Side {
 
 /** The editor's text of a path. */
 export interface BufferState {
-  /** whether it is open in the editor */
+  /** whether the document is open in the editor */
   readonly open: boolean;
   /** whether it differs from the disk */
   readonly dirty: boolean;
@@ -597,35 +679,35 @@ export interface InspectedPath {
   readonly path: string;
   /** of the present content */
   readonly check: Check;
-  /** why it cannot be told or conflicts; absent otherwise */
+  /** why the check is unknown or a conflict; absent otherwise */
   readonly reason?: string;
   /** right before the attempt started */
   readonly before: Side;
   /** as the attempt would leave it */
   readonly intended: Side;
-  /** at the inspection */
+  /** at the time of the inspection */
   readonly now: Side;
-  /** absent when the editor plays no part */
+  /** absent when the editor has no part in it */
   readonly buffer?: BufferState;
 }
 
-/** A process of the attempt that still lives. */
+/** A living process of the attempt. */
 export interface Survivor {
   /** its process id */
   readonly pid: Count;
-  /** a mark of its start; with the pid it names one process and no later one */
+  /** opaque mark of its start; together with the pid it names exactly one process */
   readonly started: string;
   /** its command line, at most 200 characters */
   readonly command: string;
 }
 
-/** A look at the world for one attempt. */
+/** A look at the files and processes of one attempt, stored with an id. */
 export interface Inspection {
-  /** to be named by a resolution */
+  /** the id that a resolution names */
   readonly inspectionId: Id;
-  /** looked at */
+  /** the attempt that was inspected */
   readonly attemptId: Id;
-  /** when it looked */
+  /** when it was made */
   readonly at: Time;
   /** what it found */
   readonly state: InspectionState;
@@ -633,13 +715,13 @@ export interface Inspection {
   readonly check?: Check;
   /** one for each path of the effect */
   readonly paths: readonly InspectedPath[];
-  /** the stored ones, canonical JSON text; never in a prompt */
+  /** the stored arguments as canonical JSON text; never sent to a model */
   readonly arguments: string;
-  /** found living; an empty array is no proof that there are none */
+  /** living processes that were found; an empty array proves nothing */
   readonly survivors: readonly Survivor[];
-  /** files changed since the start, a hint; at most 200 */
+  /** files changed since the start, as a hint; at most 200 */
   readonly changed: ChangedHint;
-  /** how many more there were */
+  /** how many more files changed */
   readonly changedMore: Count;
   /** intended against now, at most 64 KiB; absent when there is none to show */
   readonly diff?: DiffText;
@@ -649,11 +731,11 @@ export interface Inspection {
 
 /** What is uncertain in a session? */
 export interface SnapshotParams {
-  /** opened first when it is not open here */
+  /** which session; opened first if it is not open in this process */
   readonly sessionId: Id;
 }
 
-/** A decision on an uncertain attempt, based on exactly what is named. */
+/** A decision on an uncertain attempt, based on exactly what it names. */
 export interface ResolveParams {
   /** of the snapshot */
   readonly sessionId: Id;
@@ -661,41 +743,41 @@ export interface ResolveParams {
   readonly runtimeEpoch: Id;
   /** of the snapshot */
   readonly revision: Digest;
-  /** decided on */
+  /** the attempt to decide on */
   readonly attemptId: Id;
-  /** the one seen; may be left out for "inspect" only */
+  /** the inspection that was seen; may be absent only for "inspect" */
   readonly inspectionId?: Id;
   /** what to do */
   readonly action: Action;
 }
 
-/** How things stand after a resolution. */
+/** The state after a resolution. */
 export interface ResolveResult {
-  /** the new one */
+  /** the new snapshot */
   readonly snapshot: Snapshot;
-  /** given when the world was looked at */
+  /** given when an inspection was made */
   readonly inspection?: Inspection;
 }
 
-/** Of `steadyhand.recovery.list`. */
+/** Arguments of `steadyhand.recovery.list`. */
 export interface RecoveryListArguments {
-  /** absent for all sessions of the workspace */
+  /** absent: all open sessions of the client's folders */
   readonly sessionId?: Id;
 }
 
-/** Uncertain attempts over the workspace. */
+/** Uncertain attempts of one session or of the workspace. */
 export interface RecoveryListResult {
-  /** those that need a decision */
+  /** attempts that need a decision */
   readonly uncertain: readonly Uncertain[];
-  /** those settled by a check until the next turn */
+  /** attempts settled in this epoch and since the session's last turn began */
   readonly settled: readonly Uncertain[];
 }
 
-/** Of the commands that resolve; all given ones are compared. */
+/** Arguments of the commands that resolve; every given one is compared. */
 export interface RecoveryArguments {
-  /** whose journal holds the attempt */
+  /** session whose journal holds the attempt */
   readonly sessionId: Id;
-  /** decided on */
+  /** the attempt to decide on */
   readonly attemptId: Id;
   /** absent: not compared */
   readonly runtimeEpoch?: Id;
@@ -705,37 +787,39 @@ export interface RecoveryArguments {
   readonly inspectionId?: Id;
 }
 
-/** Of `steadyhand.recovery.endSurvivors`. */
+/** Arguments of `steadyhand.recovery.endSurvivors`. */
 export interface EndSurvivorsArguments {
-  /** whose journal holds the attempt */
+  /** session whose journal holds the attempt */
   readonly sessionId: Id;
-  /** whose processes */
+  /** attempt of the processes */
   readonly attemptId: Id;
-  /** only pids with the start times of that inspection are ended */
+  /** only processes with the pids and start times of this inspection are ended */
   readonly inspectionId: Id;
 }
 
-/** What was ended. */
+/** How many processes were ended. */
 export interface EndSurvivorsResult {
-  /** processes that are gone now */
+  /** processes that this request ended */
   readonly ended: Count;
-  /** processes that still live */
+  /** processes that are still alive */
   readonly left: Count;
 }
 
 export type RewindWhat = "files" | "conversation" | "both";
 
-/** A background command whose end is not recorded; no effect of its own, never uncertain. */
+export type RewindLeftWhy = "changed" | "unsaved" | "uncertain" | "large" | "expired" | "io" | "command" | "inPlace";
+
+/** A background command without a recorded end. It has no effect of its own and is never uncertain. */
 export interface Job {
-  /** ours; `/jobs stop` takes it */
+  /** made by the server; `/jobs stop` takes it */
   readonly jobId: Id;
-  /** of the call that started it: the mark its processes carry */
+  /** of the call that started it; its processes carry it as their mark */
   readonly attemptId: Id;
-  /** that call */
+  /** the call that started it */
   readonly callId: Id;
   /** tool and the program's name */
   readonly title: string;
-  /** "left" outlived a crash; "untold": whether it runs cannot be told */
+  /** "left": outlived a crash; "untold": not known whether it runs */
   readonly state: "runs" | "left" | "untold";
   /** of its shell */
   readonly pid: Count;
@@ -743,23 +827,25 @@ export interface Job {
 
 /** One conversation bound to one workspace. */
 export interface Session {
-  /** ours */
+  /** made by the server */
   readonly sessionId: Id;
   /** the session's folder, absolute */
   readonly path: string;
   /** empty while titleSource is "none" */
   readonly title: string;
-  /** a title the user gave is never overwritten */
+  /** a title of the user is never overwritten */
   readonly titleSource: "none" | "auto" | "user";
   /** absent unless this process owns it */
   readonly epoch?: Id;
-  /** Uri of one of the client's folders; absent without a folder */
+  /** Uri of the folder that it is bound to; absent without a folder */
   readonly workspace?: string;
-  /** of its first record */
+  /** true: it is open here, and nothing is at its folder's path */
+  readonly workspaceGone?: boolean;
+  /** when its first record was written */
   readonly created: Time;
-  /** of its last record */
+  /** when its last record was written */
   readonly updated: Time;
-  /** what passes without asking */
+  /** what may run without a question */
   readonly mode: Mode;
   /** for its next request */
   readonly model: ModelChoice;
@@ -767,41 +853,43 @@ export interface Session {
   readonly busy: boolean;
   /** the turn's only open work is a question to the user */
   readonly parked: boolean;
-  /** attempts that need a decision */
+  /** number of attempts that need a decision */
   readonly uncertain: Count;
-  /** absent when it can be written to */
+  /** absent when the session can be written */
   readonly readOnly?: ReadOnly;
   /** background commands of an open session; absent when none */
   readonly jobs?: readonly Job[];
 }
 
-/** One message of the conversation; a tool's reply lives in its Call. */
+/** One message of the conversation. The reply of a tool is in its Call. */
 export interface Message {
-  /** ours */
+  /** made by the server */
   readonly messageId: Id;
-  /** the turn it belongs to */
+  /** the turn it belongs to; of a notice outside a turn the latest one, or an id of no turn */
   readonly turnId: Id;
   /** who speaks; "notice" is Steadyhand */
   readonly role: "user" | "assistant" | "notice";
   /** when it was recorded */
   readonly at: Time;
-  /** may be empty beside calls */
+  /** may be empty when there are calls */
   readonly text: string;
-  /** what the model thought before; absent when none */
+  /** what the model thought before; absent when there is none */
   readonly reasoning?: string;
   /** of a user message; absent when none */
   readonly attachments?: Attachments;
   /** of a user message; absent otherwise */
   readonly clientMessageId?: ClientMessageId;
-  /** of an assistant message, in its order; absent when none */
+  /** of an assistant message, in the order of the model; absent when none */
   readonly calls?: readonly Call[];
+  /** of a user message: the turn whose failed request it sent again; absent otherwise */
+  readonly again?: Id;
 }
 
-/** A new session, opened at once. */
+/** Create a session and open it. */
 export interface SessionCreateParams {
-  /** absent: none until one is made */
+  /** absent: no title until one is made */
   readonly title?: string;
-  /** Uri of one of the client's folders; absent for the first */
+  /** Uri of one of the client's folders; absent: the first one */
   readonly workspace?: string;
 }
 
@@ -811,21 +899,21 @@ export interface SessionListResult {
   readonly sessions: readonly Session[];
 }
 
-/** Open a session, or read again one that is open. */
+/** Open a session, or read an open one again. */
 export interface SessionOpenParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
-  /** how many messages from the end; absent is 200 */
+  /** number of messages from the end; absent is 200 */
   readonly tail?: Count;
 }
 
-/** All a client needs to show a session. */
+/** Everything that a client needs to show a session. */
 export interface SessionOpenResult {
-  /** with its epoch, when this process owns it now */
+  /** with its epoch when this process owns it */
   readonly session: Session;
   /** the last ones, oldest first */
   readonly messages: readonly Message[];
-  /** there are earlier messages */
+  /** whether there are earlier messages */
   readonly more: boolean;
   /** what is uncertain */
   readonly snapshot: Snapshot;
@@ -835,65 +923,75 @@ export interface SessionOpenResult {
   readonly damaged: Count;
 }
 
-/** Close a session; its turn is cancelled and waited for. */
+/** Close a session. Its turn is cancelled, and the answer waits for the turn's end. */
 export interface SessionCloseParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
+}
+
+/** Bind a session to another folder, because its own is gone or has another path now. */
+export interface SessionRebindParams {
+  /** the session */
+  readonly sessionId: Id;
+  /** Uri of one of the client's folders */
+  readonly workspace: string;
 }
 
 /** Give a session a title. */
 export interface SessionRenameParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
-  /** the user's */
+  /** the user's title */
   readonly title: string;
 }
 
 /** Delete a session and its journal. */
 export interface SessionDeleteParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
-  /** true: even with unresolved effects; absent is false */
+  /** true: delete even with unresolved effects; absent is false */
   readonly force?: boolean;
 }
 
-/** A new session with the history of another. */
+/** Create a session with the history of another one. */
 export interface SessionForkParams {
   /** the origin */
   readonly sessionId: Id;
-  /** the last turn taken over; absent for all */
+  /** the last turn to copy; absent: all */
   readonly turnId?: Id;
-  /** absent: made from the origin's */
+  /** absent: made from the origin's title */
   readonly title?: string;
 }
 
-/** A session as one text. */
+/** Export a session as one text. */
 export interface SessionExportParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
   /** of the text */
   readonly format: "markdown" | "json";
+  /** true: credentials are hidden; absent is false, and the text is as it was */
+  readonly redact?: boolean;
 }
 
 /** The exported session. */
 export interface SessionExportResult {
-  /** whole */
+  /** the whole session */
   readonly text: string;
 }
 
-/** Set what passes without asking. */
+/** Set what may run without a question. */
 export interface SessionSetModeParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
-  /** from the next call on */
+  /** holds from the next call on */
   readonly mode: Mode;
 }
 
-/** Choose the model. */
+/** Choose the model of a session. */
 export interface SessionSetModelParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
-  /** a word of the setting `model.provider` */
+  /** a value of the setting `model.provider` */
   readonly provider: string;
   /** the provider's own name for the model */
   readonly name: string;
@@ -901,11 +999,11 @@ export interface SessionSetModelParams {
 
 /** A model that can be chosen. */
 export interface Model {
-  /** a word of the setting `model.provider` */
+  /** a value of the setting `model.provider` */
   readonly provider: string;
   /** the provider's own name for the model */
   readonly name: string;
-  /** tokens it can take; absent when not known */
+  /** tokens that it can take; absent when unknown */
   readonly window?: Count;
 }
 
@@ -915,35 +1013,61 @@ export interface ModelListResult {
   readonly models: readonly Model[];
 }
 
-/** What can be rewound? */
+/** Try a provider with settings that are not in force. Nothing is changed or remembered. */
+export interface ModelCheckParams {
+  /** a value of the setting `model.provider` */
+  readonly provider: string;
+  /** the provider's own name for a model; absent: its usual one */
+  readonly name?: string;
+  /** its address; absent: its own */
+  readonly baseUrl?: string;
+  /** the variable with its key; absent: its usual one, then the editor's secret store */
+  readonly apiKeyEnv?: string;
+}
+
+/** What a list of models and one small request have shown. */
+export interface ModelCheckResult {
+  /** whether the model answered; without a model: whether the provider listed its models */
+  readonly ok: boolean;
+  /** what the provider offers; absent when it does not tell */
+  readonly models?: readonly Model[];
+  /** what was found; where it is not ok, what to do */
+  readonly text: string;
+}
+
+/** List the turns that can be rewound. */
 export interface CheckpointListParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
 }
 
-/** A turn one can go back to before. */
+/** A turn that changed files and can be rewound. */
 export interface CheckpointTurn {
-  /** which one */
+  /** the turn */
   readonly turnId: Id;
   /** when it began */
   readonly at: Time;
-  /** its text */
+  /** text of its prompt */
   readonly prompt: string;
-  /** what its own calls changed */
+  /** files that its own calls changed */
   readonly files: readonly ChangedPath[];
+  /** given: a content from before it is no longer stored */
+  readonly expired?: true;
+  /** given: a rewind took its files back */
+  readonly undone?: true;
 }
 
-/** The turns one can go back to. */
+/** The turns that can be rewound. */
 export interface CheckpointListResult {
   /** oldest first */
   readonly turns: readonly CheckpointTurn[];
 }
 
-/** Go back to before a turn. */
+/** Undo this turn and all later ones. */
 export interface CheckpointRewindParams {
-  /** which one */
+  /** the session */
   readonly sessionId: Id;
-  /** as in Session */
+  /** same as Session.epoch */
   readonly epoch: Id;
   /** the first turn to undo */
   readonly turnId: Id;
@@ -951,125 +1075,246 @@ export interface CheckpointRewindParams {
   readonly what: RewindWhat;
 }
 
-/** A path that was not touched. */
+/** What a rewind left as it is. */
 export interface LeftPath {
-  /** relative to the workspace with `/`, absolute if outside */
+  /** relative to the workspace with `/`, absolute if outside; for a command its title */
   readonly path: string;
-  /** one sentence */
-  readonly why: string;
+  /** why it was left */
+  readonly why: RewindLeftWhy;
 }
 
-/** What the rewind did. */
+/** The result of a rewind. */
 export interface CheckpointRewindResult {
-  /** paths as they were before the turn */
+  /** paths that are as they were before the turn */
   readonly restored: readonly ChangedPath[];
-  /** paths the user changed since, and the like */
+  /** paths that were left, for example because the user changed them since */
   readonly left: readonly LeftPath[];
-  /** turn id whose rewind takes this one back */
+  /** turn id whose rewind undoes this one */
   readonly undo: Id;
-  /** with a new epoch, when the conversation was rewound */
+  /** with a new epoch when the conversation was rewound */
   readonly session: Session;
 }
 
-/** What did a session use? */
-export interface UsageParams {
-  /** which one */
+/** Send another prompt in the place of an earlier one; what followed that one is gone, and files stay. */
+export interface TurnReviseParams {
+  /** the session */
   readonly sessionId: Id;
+  /** same as Session.epoch */
+  readonly epoch: Id;
+  /** the turn whose prompt is replaced */
+  readonly turnId: Id;
+  /** made by the client; the same id again runs nothing */
+  readonly clientMessageId: ClientMessageId;
+  /** the new prompt; no slash command. The attachments of the earlier one stay */
+  readonly text: string;
+}
+
+/** The prompt is durable and its turn has begun. */
+export interface TurnReviseResult {
+  /** the new turn */
+  readonly turnId: Id;
+  /** always true */
+  readonly accepted: true;
+  /** this client message id was known already */
+  readonly duplicate: boolean;
+  /** with a new epoch */
+  readonly session: Session;
+}
+
+/** Read what a session used. */
+export interface UsageParams {
+  /** the session */
+  readonly sessionId: Id;
+}
+
+export type ReviewAction = "keep" | "undo";
+
+/** at most 10000 items */
+export type HunkIds = readonly Id[];
+
+/** List the changed files of a session. */
+export interface ReviewListParams {
+  /** the session */
+  readonly sessionId: Id;
+}
+
+/** One part of a file's change. */
+export interface ReviewHunk {
+  /** changes with the file, so a decision names what its maker saw */
+  readonly hunkId: Id;
+  /** in the content with which it is compared; absent: the whole file */
+  readonly before?: Range;
+  /** in the file now; absent: the whole file, or the user changed it */
+  readonly after?: Range;
+  /** "gone": somebody else changed the file since */
+  readonly state: "new" | "kept" | "undone" | "gone";
+}
+
+/** One changed file. */
+export interface ReviewFile {
+  /** below the folder of the session, as the client spelled it */
+  readonly uri: string;
+  /** relative to the workspace with `/`, absolute if outside; after a move the new path */
+  readonly path: string;
+  /** what is under review, else everything that the session did to the file */
+  readonly change: Change;
+  /** the old path; given if and only if change is "moved" */
+  readonly from?: string;
+  /** first what was kept or undone, then what is under review */
+  readonly hunks: readonly ReviewHunk[];
+}
+
+/** The changed files, those that were changed last at the end. */
+export interface ReviewListResult {
+  /** at most 200 */
+  readonly files: readonly ReviewFile[];
+  /** how many are not listed */
+  readonly more: Count;
+}
+
+/** Keep or undo changes. Exactly one of `hunk_ids`, `uri` and `all` is given. */
+export interface ReviewResolveParams {
+  /** the session */
+  readonly sessionId: Id;
+  /** same as Session.epoch */
+  readonly epoch: Id;
+  /** what to do */
+  readonly action: ReviewAction;
+  /** these; an unknown one is left */
+  readonly hunkIds?: HunkIds;
+  /** everything of this file */
+  readonly uri?: string;
+  /** everything of the session */
+  readonly all?: true;
+}
+
+/** What a decision left as it was. */
+export interface ReviewLeft {
+  /** the file; empty for an id that no file has */
+  readonly uri: string;
+  /** the part; absent for a file without one */
+  readonly hunkId?: Id;
+  /** why it was left */
+  readonly why: "changed" | "unsaved" | "uncertain" | "large" | "expired" | "io";
+}
+
+/** The changed files after the decision. */
+export interface ReviewResolveResult {
+  /** as in the list */
+  readonly files: readonly ReviewFile[];
+  /** what was not kept or undone */
+  readonly left: readonly ReviewLeft[];
+}
+
+/** Arguments of `steadyhand.review.keep` and `.undo`. Exactly one of `hunk_ids`, `uri` and `all` is given. */
+export interface ReviewArguments {
+  /** the session */
+  readonly sessionId: Id;
+  /** same as Session.epoch; absent: it is not compared */
+  readonly epoch?: Id;
+  /** these; an unknown one is left */
+  readonly hunkIds?: HunkIds;
+  /** everything of this file */
+  readonly uri?: string;
+  /** everything of the session */
+  readonly all?: true;
 }
 
 export type OptionId = "once" | "session" | "workspace" | "user" | "reject" | "inspect" | "confirm" | "waive" | "refuse";
 
 /** One answer the user can choose. */
 export interface PermissionOption {
-  /** what goes back in `option` */
+  /** goes back in `option` */
   readonly id: OptionId;
   /** text of the button */
   readonly label: string;
 }
 
-/** May this call go on? Asked before it starts; held back when `uncertain` is there. */
+/** May this call run? Asked before it starts; `uncertain` is given when the call is held back. */
 export interface PermissionAskParams {
-  /** of this question */
+  /** id of this question */
   readonly askId: Id;
-  /** whose call it is */
+  /** session of the call */
   readonly sessionId: Id;
-  /** whose call it is */
+  /** turn of the call */
   readonly turnId: Id;
-  /** whose call it is */
+  /** the call */
   readonly callId: Id;
   /** canonical tool name */
   readonly tool: string;
   /** tool and path, or program */
   readonly title: string;
-  /** canonical JSON text */
+  /** JSON text, canonical where it has a canonical form */
   readonly arguments: string;
-  /** what will happen and why it is asked, in plain sentences; the server always gives it */
+  /** what the call will do and why it asks, in plain sentences; the server always gives it */
   readonly text?: string;
-  /** unified diff of what a file tool would write; absent for other tools */
+  /** unified diff of what a file tool will write; absent for other tools */
   readonly diff?: string;
-  /** what holds the call back; absent when nothing */
+  /** the effects that hold the call back; absent when nothing does */
   readonly uncertain?: readonly Uncertain[];
-  /** only one of these may be answered */
+  /** the answer must be one of these */
   readonly options: readonly PermissionOption[];
 }
 
 /** The user's choice. */
 export interface PermissionAnswer {
-  /** id of one of the options offered */
+  /** id of one of the options */
   readonly option: OptionId;
-  /** what the user wants the model to know; absent when nothing */
+  /** text for the model; absent when there is none */
   readonly note?: string;
 }
 
-/** Something that passes without asking by the user's word, until it is taken back. */
+/** A permission that lasts until the user takes it back. */
 export interface StandingGrant {
-  /** names it for `steadyhand.permissions.forget` */
+  /** the id that `steadyhand.permissions.forget` takes */
   readonly grantId: Id;
-  /** how far it reaches; user: every workspace */
+  /** how far it reaches; "user" is every workspace */
   readonly lasts: "session" | "workspace" | "user";
   /** canonical tool name */
   readonly tool: string;
-  /** when it was given; absent for a session's */
+  /** when it was given; absent for a grant of the session */
   readonly at?: Time;
-  /** whose it is; for a session's */
+  /** its session; only for a grant of the session */
   readonly sessionId?: Id;
-  /** absolute folder; for a workspace's */
+  /** absolute folder; only for a grant of one workspace */
   readonly workspace?: string;
-  /** the very command; absent for a file tool */
+  /** the exact command; absent for a file tool */
   readonly command?: string;
-  /** its folder, from the workspace on, absolute for a session's; absent for a file tool */
+  /** its folder: absolute for a session, else relative to the workspace; absent for a file tool */
   readonly cwd?: string;
+  /** true: it covers the command outside the sandbox too; absent otherwise */
+  readonly unconfined?: true;
 }
 
-/** Of `steadyhand.permissions.forget`. */
+/** Arguments of `steadyhand.permissions.forget`. */
 export interface PermissionsForgetArguments {
-  /** as the list gave it */
+  /** an id from the list */
   readonly grantId: Id;
 }
 
-/** Of `steadyhand.permissions.list` and `.forget`: what stands now. */
+/** Result of `steadyhand.permissions.list` and `.forget`: the grants that exist now. */
 export interface PermissionsResult {
-  /** of the open sessions, then those remembered beyond one, oldest first */
+  /** those of open sessions, then those beyond one session, oldest first */
   readonly grants: readonly StandingGrant[];
 }
 
 /** A question of the model to the user. */
 export interface UserAskParams {
-  /** of this question */
+  /** id of this question */
   readonly askId: Id;
-  /** whose turn asks */
+  /** session of the turn */
   readonly sessionId: Id;
   /** the turn that waits */
   readonly turnId: Id;
   /** plain text */
   readonly question: string;
-  /** proposed answers; absent for a free text */
+  /** proposed answers; absent for free text */
   readonly options?: readonly string[];
 }
 
 /** The user answered. */
 export interface UserAnswered {
-  /** the text, or the option chosen */
+  /** the text, or the chosen option */
   readonly answer: string;
 }
 
@@ -1081,11 +1326,11 @@ export interface UserDismissed {
 
 export type UserAnswer = UserAnswered | UserDismissed;
 
-/** Save this document, if it still has this version. */
+/** Save this document if it still has this version. */
 export interface DocumentSaveParams {
   /** of an open document */
   readonly uri: string;
-  /** the version the server means: the latest it was told of */
+  /** the latest version that the server knows */
   readonly version: number;
 }
 
@@ -1095,77 +1340,105 @@ export interface DocumentSaveResult {
   readonly saved: boolean;
 }
 
-/** A secret from the editor's own store. */
+/** In which encoding does the editor read and save this open document? */
+export interface DocumentEncodingParams {
+  /** file URI of the document */
+  readonly uri: string;
+}
+
+/** The encoding of the document. */
+export interface DocumentEncodingResult {
+  /** the editor's name for it; absent where it does not know, or has not opened it */
+  readonly encoding?: string;
+}
+
+/** Read a secret from the editor's own store. */
 export interface SecretGetParams {
-  /** as the setting names it */
+  /** word of the provider */
   readonly name: string;
 }
 
-/** The secret, never logged. */
+/** The secret; it is never logged. */
 export interface SecretGetResult {
   /** absent when the store has none */
   readonly value?: string;
 }
 
-/** Of `steadyhand.ask`: a prompt; queued when a turn is running. */
+/** Arguments of `steadyhand.ask`: a prompt, which is queued while a turn runs. */
 export interface AskArguments {
   /** the prompt */
   readonly text: string;
-  /** absent: the one this command used last in this process, else a new one */
+  /** absent: the session this command used last in this process, else a new one */
   readonly sessionId?: Id;
   /** absent: the server makes one */
   readonly clientMessageId?: ClientMessageId;
-  /** true or absent: answer at the end of the turn; false: at once */
+  /** true or absent: answer at the end of the turn; false: answer at once */
   readonly wait?: boolean;
 }
 
-/** The turn; `text`, `reason` and `changed` are given when it was waited for. */
+/** The turn and, if the command waited for its end, the answer. */
 export interface AskResult {
-  /** the session it runs in */
+  /** session of the turn */
   readonly sessionId: Id;
-  /** also while it is queued */
+  /** also given for a queued prompt */
   readonly turnId: Id;
-  /** the answer; absent when not waited for */
+  /** the answer; absent if the command did not wait */
   readonly text?: string;
-  /** why it ended; absent when not waited for */
+  /** why the turn ended; absent if the command did not wait */
   readonly reason?: Reason;
-  /** the files it really changed; absent when not waited for */
+  /** files that the turn really changed; absent if not waited for */
   readonly changed?: readonly ChangedPath[];
 }
 
-/** Of `steadyhand.cancel`: stop the session's turn. */
+/** Arguments of `steadyhand.cancel`: stop the session's turn. */
 export interface CancelArguments {
-  /** whose turn */
+  /** session of the turn */
   readonly sessionId: Id;
 }
 
-/** What a look at the chosen provider found of one thing. */
+/** The result of checking one thing of the chosen provider. */
 export interface ProviderFinding {
-  /** the thing */
+  /** the thing that was checked */
   readonly what: "model" | "key" | "reachable" | "window" | "streaming" | "calls";
-  /** whether it is as it should be */
+  /** whether the thing is as it should be */
   readonly fine: boolean;
-  /** one sentence; what to do where it is not */
+  /** one sentence; it says what to do when the thing is not fine */
   readonly text: string;
 }
 
-/** How this installation stands; for people, so new members may come. */
+/** What confines the commands of the model here. */
+export interface DoctorSandbox {
+  /** the setting `sandbox.mode` */
+  readonly mode: "auto" | "required" | "off";
+  /** what confines them */
+  readonly kind: "bubblewrap" | "landlock" | "none";
+  /** the setting `sandbox.network` */
+  readonly network: "deny" | "allow";
+  /** whether a command can have a scope and a check */
+  readonly sealed: boolean;
+  /** why it is not bubblewrap, or why it is not sealed; one sentence */
+  readonly why?: string;
+}
+
+/** The state of this installation. It is for people, so new members may be added. */
 export interface DoctorResult {
-  /** of Steadyhand */
+  /** version of Steadyhand */
   readonly version: string;
-  /** of the interpreter */
+  /** version of the interpreter */
   readonly python: string;
-  /** what for → absolute path */
+  /** purpose → absolute path */
   readonly paths: Readonly<Record<string, string>>;
   /** as the settings choose it */
   readonly model: ModelChoice;
-  /** what → one sentence, such as whether locks and syncs hold here */
+  /** check → one sentence, such as whether locks and syncs work on this disk */
   readonly journal: Readonly<Record<string, string>>;
-  /** in the order looked at; it stops where nothing more can work */
+  /** what confines commands */
+  readonly sandbox: DoctorSandbox;
+  /** in the order of the checks; they stop when the next thing cannot work */
   readonly provider: readonly ProviderFinding[];
-  /** tokens the model can take; absent when not known */
+  /** tokens that the model can take; absent when unknown */
   readonly window?: Count;
-  /** sentences on what is to be known; absent when there is nothing */
+  /** sentences for the user; absent when there are none */
   readonly notes?: readonly string[];
 }
 
@@ -1177,7 +1450,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** Data of -32602: the params do not fit. */
+/** Data of -32602: the params do not fit their shape. */
 export interface InvalidParams {
   /** at most 10 */
   readonly errors: readonly FieldError[];
@@ -1189,11 +1462,11 @@ export interface UnknownSession {
   readonly kind: "unknownSession";
 }
 
-/** The session was bound anew since. */
+/** The session has a new epoch since. */
 export interface StaleEpoch {
   /** always this word */
   readonly kind: "staleEpoch";
-  /** the one that holds now */
+  /** the present epoch */
   readonly epoch: Id;
 }
 
@@ -1201,23 +1474,23 @@ export interface StaleEpoch {
 export interface TurnRunning {
   /** always this word */
   readonly kind: "turnRunning";
-  /** the turn */
+  /** the turn that runs */
   readonly turnId: Id;
 }
 
-/** The snapshot is no longer this one, or does not hold the attempt. */
+/** The snapshot is not the present one, or does not hold the attempt. */
 export interface StaleSnapshot {
   /** always this word */
   readonly kind: "staleSnapshot";
-  /** the one that holds now */
+  /** the present revision */
   readonly revision: Digest;
 }
 
-/** The action needs an inspection that still holds. */
+/** The action needs an inspection that is still true. */
 export interface InspectFirst {
   /** always this word */
   readonly kind: "inspectFirst";
-  /** a new one, to be named next time; absent when none was made */
+  /** a new inspection, to name in the next request; absent when none was made */
   readonly inspection?: Inspection;
 }
 
@@ -1235,7 +1508,7 @@ export interface RetryDisabled {
   readonly kind: "retryDisabled";
 }
 
-/** It is not proved that the attempt is absent and fenced. */
+/** No proof exists that the attempt is absent and fenced. */
 export interface RetryUnsafe {
   /** always this word */
   readonly kind: "retryUnsafe";
@@ -1247,11 +1520,11 @@ export interface RetryUnsafe {
 export interface NotOwner {
   /** always this word */
   readonly kind: "notOwner";
-  /** that process; absent when it cannot be read who it is */
+  /** that process; absent when it is unknown */
   readonly owner?: Owner;
 }
 
-/** The session cannot be written to. */
+/** The session's journal cannot be written. */
 export interface JournalBroken {
   /** always this word */
   readonly kind: "journalBroken";
@@ -1259,7 +1532,7 @@ export interface JournalBroken {
   readonly readOnly?: ReadOnly;
 }
 
-/** Unresolved effects stand in the way. */
+/** Unresolved effects must be settled first. */
 export interface RecoveryRequired {
   /** always this word */
   readonly kind: "recoveryRequired";
@@ -1267,7 +1540,7 @@ export interface RecoveryRequired {
   readonly uncertain: readonly Uncertain[];
 }
 
-/** An action this attempt cannot have. */
+/** This attempt does not offer the action. */
 export interface NotOffered {
   /** always this word */
   readonly kind: "notOffered";
@@ -1283,6 +1556,7 @@ export interface RequestsToServer {
   readonly "steadyhand/session/list": { readonly params: Nothing; readonly result: SessionListResult };
   readonly "steadyhand/session/open": { readonly params: SessionOpenParams; readonly result: SessionOpenResult };
   readonly "steadyhand/session/close": { readonly params: SessionCloseParams; readonly result: Nothing };
+  readonly "steadyhand/session/rebind": { readonly params: SessionRebindParams; readonly result: Session };
   readonly "steadyhand/session/rename": { readonly params: SessionRenameParams; readonly result: Session };
   readonly "steadyhand/session/delete": { readonly params: SessionDeleteParams; readonly result: Nothing };
   readonly "steadyhand/session/fork": { readonly params: SessionForkParams; readonly result: Session };
@@ -1290,7 +1564,9 @@ export interface RequestsToServer {
   readonly "steadyhand/session/setMode": { readonly params: SessionSetModeParams; readonly result: Session };
   readonly "steadyhand/session/setModel": { readonly params: SessionSetModelParams; readonly result: Session };
   readonly "steadyhand/model/list": { readonly params: Nothing; readonly result: ModelListResult };
+  readonly "steadyhand/model/check": { readonly params: ModelCheckParams; readonly result: ModelCheckResult };
   readonly "steadyhand/turn/start": { readonly params: TurnStartParams; readonly result: TurnStartResult };
+  readonly "steadyhand/turn/revise": { readonly params: TurnReviseParams; readonly result: TurnReviseResult };
   readonly "steadyhand/turn/status": { readonly params: TurnStatusParams; readonly result: TurnStatusResult };
   readonly "steadyhand/turn/cancel": { readonly params: TurnCancelParams; readonly result: CancelResult };
   readonly "steadyhand/turn/events": { readonly params: TurnEventsParams; readonly result: TurnEventsResult };
@@ -1301,12 +1577,15 @@ export interface RequestsToServer {
   readonly "steadyhand/checkpoint/list": { readonly params: CheckpointListParams; readonly result: CheckpointListResult };
   readonly "steadyhand/checkpoint/rewind": { readonly params: CheckpointRewindParams; readonly result: CheckpointRewindResult };
   readonly "steadyhand/usage": { readonly params: UsageParams; readonly result: Usage };
+  readonly "steadyhand/review/list": { readonly params: ReviewListParams; readonly result: ReviewListResult };
+  readonly "steadyhand/review/resolve": { readonly params: ReviewResolveParams; readonly result: ReviewResolveResult };
 }
 /** Requests the server may send, each only to a client that declared it. */
 export interface RequestsToEditor {
   readonly "steadyhand/permission/ask": { readonly params: PermissionAskParams; readonly result: PermissionAnswer };
   readonly "steadyhand/user/ask": { readonly params: UserAskParams; readonly result: UserAnswer };
   readonly "steadyhand/document/save": { readonly params: DocumentSaveParams; readonly result: DocumentSaveResult };
+  readonly "steadyhand/document/encoding": { readonly params: DocumentEncodingParams; readonly result: DocumentEncodingResult };
   readonly "steadyhand/secret/get": { readonly params: SecretGetParams; readonly result: SecretGetResult };
 }
 /** Params of the notifications the server sends. */
@@ -1326,6 +1605,8 @@ export interface Commands {
   readonly "steadyhand.recovery.retry": { readonly arguments: readonly [RecoveryArguments]; readonly result: ResolveResult };
   readonly "steadyhand.recovery.restore": { readonly arguments: readonly [RecoveryArguments]; readonly result: ResolveResult };
   readonly "steadyhand.recovery.endSurvivors": { readonly arguments: readonly [EndSurvivorsArguments]; readonly result: EndSurvivorsResult };
+  readonly "steadyhand.review.keep": { readonly arguments: readonly [ReviewArguments]; readonly result: ReviewResolveResult };
+  readonly "steadyhand.review.undo": { readonly arguments: readonly [ReviewArguments]; readonly result: ReviewResolveResult };
   readonly "steadyhand.permissions.list": { readonly arguments: readonly []; readonly result: PermissionsResult };
   readonly "steadyhand.permissions.forget": { readonly arguments: readonly [PermissionsForgetArguments]; readonly result: PermissionsResult };
   readonly "steadyhand.ask": { readonly arguments: readonly [AskArguments]; readonly result: AskResult };
@@ -1365,5 +1646,4 @@ export const errorCodes = {
 /** Methods and commands that are answered as not found until their part is built. */
 export const notBuilt: readonly string[] = [
   "steadyhand/session/fork",
-  "steadyhand/checkpoint/rewind",
 ];

@@ -1,6 +1,6 @@
-"""The wire types of Steadyhand: what editor and server say to each other beyond standard LSP.
+"""The wire types of Steadyhand: the messages between editor and server beyond standard LSP.
 
-`methods` holds the table of methods, commands and errors; the other rooms hold the values it names; `wire`
-turns them into JSON and back, strictly. Everything here is a value without behaviour. No IO, no knowledge
-of the server, of pygls or of lsprotocol: other programs may be written against this package alone.
+`methods` is the table of methods, commands and errors. The other modules define the values that it names; `wire`
+converts them to JSON and back, strictly. Every type is a value without behaviour. This package does no I/O and knows
+nothing of the server, pygls or lsprotocol, so other programs can be written against it alone.
 """

@@ -1,100 +1,100 @@
-"""What the server asks the editor: permission, a question, a save, a secret.
+"""Requests of the server to the editor (permission, a question, a save, an encoding, a secret), and standing grants.
 
-Each is sent only to a client that declared it under `capabilities.experimental.steadyhand` of `initialize`;
-other clients get `window/showMessageRequest` instead. An answer is structured as strictly as a request: one
-that does not fit counts as no answer. `workspace/applyEdit` is standard LSP and is typed there.
+Each request is sent only to a client that declares it under `capabilities.experimental.steadyhand` of `initialize`.
+Other clients get `window/showMessageRequest` instead. Answers are checked as strictly as requests; a malformed one
+counts as no answer. `workspace/applyEdit` is standard LSP and has its types there.
 """
 
 from typing import Literal, TypeAlias
 
-import attrs
-
 from steadyhand_protocol.recovery import Uncertain
 from steadyhand_protocol.values import Id, Time
+from steadyhand_values import frozen
 
 OptionId: TypeAlias = Literal["once", "session", "workspace", "user", "reject", "inspect", "confirm", "waive", "refuse"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PermissionOption:
     """One answer the user can choose."""
 
-    id: OptionId  # what goes back in `option`
+    id: OptionId  # goes back in `option`
     label: str  # text of the button
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PermissionAskParams:
-    """May this call go on? Asked before it starts; held back when `uncertain` is there."""
+    """May this call run? Asked before it starts; `uncertain` is given when the call is held back."""
 
-    ask_id: Id  # of this question
-    session_id: Id  # whose call it is
-    turn_id: Id  # whose call it is
-    call_id: Id  # whose call it is
+    ask_id: Id  # id of this question
+    session_id: Id  # session of the call
+    turn_id: Id  # turn of the call
+    call_id: Id  # the call
     tool: str  # canonical tool name
     title: str  # tool and path, or program
-    arguments: str  # canonical JSON text
-    text: str | None = None  # what will happen and why it is asked, in plain sentences; the server always gives it
-    diff: str | None = None  # unified diff of what a file tool would write; absent for other tools
-    uncertain: tuple[Uncertain, ...] | None = None  # what holds the call back; absent when nothing
-    options: tuple[PermissionOption, ...]  # only one of these may be answered
+    arguments: str  # JSON text, canonical where it has a canonical form
+    text: str | None = None  # what the call will do and why it asks, in plain sentences; the server always gives it
+    diff: str | None = None  # unified diff of what a file tool will write; absent for other tools
+    uncertain: tuple[Uncertain, ...] | None = None  # the effects that hold the call back; absent when nothing does
+    options: tuple[PermissionOption, ...]  # the answer must be one of these
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PermissionAnswer:
     """The user's choice."""
 
-    option: OptionId  # id of one of the options offered
-    note: str | None = None  # what the user wants the model to know; absent when nothing
+    option: OptionId  # id of one of the options
+    note: str | None = None  # text for the model; absent when there is none
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class StandingGrant:
-    """Something that passes without asking by the user's word, until it is taken back."""
+    """A permission that lasts until the user takes it back."""
 
-    grant_id: Id  # names it for `steadyhand.permissions.forget`
-    lasts: Literal["session", "workspace", "user"]  # how far it reaches; user: every workspace
+    grant_id: Id  # the id that `steadyhand.permissions.forget` takes
+    lasts: Literal["session", "workspace", "user"]  # how far it reaches; "user" is every workspace
     tool: str  # canonical tool name
-    at: Time | None = None  # when it was given; absent for a session's
-    session_id: Id | None = None  # whose it is; for a session's
-    workspace: str | None = None  # absolute folder; for a workspace's
-    command: str | None = None  # the very command; absent for a file tool
-    cwd: str | None = None  # its folder, from the workspace on, absolute for a session's; absent for a file tool
+    at: Time | None = None  # when it was given; absent for a grant of the session
+    session_id: Id | None = None  # its session; only for a grant of the session
+    workspace: str | None = None  # absolute folder; only for a grant of one workspace
+    command: str | None = None  # the exact command; absent for a file tool
+    cwd: str | None = None  # its folder: absolute for a session, else relative to the workspace; absent for a file tool
+    unconfined: Literal[True] | None = None  # true: it covers the command outside the sandbox too; absent otherwise
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PermissionsForgetArguments:
-    """Of `steadyhand.permissions.forget`."""
+    """Arguments of `steadyhand.permissions.forget`."""
 
-    grant_id: Id  # as the list gave it
+    grant_id: Id  # an id from the list
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PermissionsResult:
-    """Of `steadyhand.permissions.list` and `.forget`: what stands now."""
+    """Result of `steadyhand.permissions.list` and `.forget`: the grants that exist now."""
 
-    grants: tuple[StandingGrant, ...]  # of the open sessions, then those remembered beyond one, oldest first
+    grants: tuple[StandingGrant, ...]  # those of open sessions, then those beyond one session, oldest first
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UserAskParams:
     """A question of the model to the user."""
 
-    ask_id: Id  # of this question
-    session_id: Id  # whose turn asks
+    ask_id: Id  # id of this question
+    session_id: Id  # session of the turn
     turn_id: Id  # the turn that waits
     question: str  # plain text
-    options: tuple[str, ...] | None = None  # proposed answers; absent for a free text
+    options: tuple[str, ...] | None = None  # proposed answers; absent for free text
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UserAnswered:
     """The user answered."""
 
-    answer: str  # the text, or the option chosen
+    answer: str  # the text, or the chosen option
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UserDismissed:
     """The user closed the question without an answer."""
 
@@ -104,30 +104,44 @@ class UserDismissed:
 UserAnswer: TypeAlias = UserAnswered | UserDismissed
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DocumentSaveParams:
-    """Save this document, if it still has this version."""
+    """Save this document if it still has this version."""
 
     uri: str  # of an open document
-    version: int  # the version the server means: the latest it was told of
+    version: int  # the latest version that the server knows
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DocumentSaveResult:
     """Whether it is on disk now."""
 
     saved: bool  # false when the version differs or the save failed
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
+class DocumentEncodingParams:
+    """In which encoding does the editor read and save this open document?"""
+
+    uri: str  # file URI of the document
+
+
+@frozen(kw_only=True)
+class DocumentEncodingResult:
+    """The encoding of the document."""
+
+    encoding: str | None = None  # the editor's name for it; absent where it does not know, or has not opened it
+
+
+@frozen(kw_only=True)
 class SecretGetParams:
-    """A secret from the editor's own store."""
+    """Read a secret from the editor's own store."""
 
-    name: str  # as the setting names it
+    name: str  # word of the provider
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SecretGetResult:
-    """The secret, never logged."""
+    """The secret; it is never logged."""
 
     value: str | None = None  # absent when the store has none

@@ -1,63 +1,74 @@
-"""Arguments and answers of those `steadyhand.*` commands that are not about recovery.
+"""Arguments and results of the `steadyhand.*` commands that are not about recovery.
 
-They come by `workspace/executeCommand`, with an array of one object (or an empty one), and work in any LSP
-client, with nothing of ours installed.
+They arrive by `workspace/executeCommand`, with an array of one object (or an empty array). They work in any LSP client
+without an extension of ours.
 """
 
 from collections.abc import Mapping
 from typing import Literal
 
-import attrs
-
 from steadyhand_protocol.values import ChangedPath, ClientMessageId, Count, Id, ModelChoice, Reason
+from steadyhand_values import frozen
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AskArguments:
-    """Of `steadyhand.ask`: a prompt; queued when a turn is running."""
+    """Arguments of `steadyhand.ask`: a prompt, which is queued while a turn runs."""
 
     text: str  # the prompt
-    session_id: Id | None = None  # absent: the one this command used last in this process, else a new one
+    session_id: Id | None = None  # absent: the session this command used last in this process, else a new one
     client_message_id: ClientMessageId | None = None  # absent: the server makes one
-    wait: bool | None = None  # true or absent: answer at the end of the turn; false: at once
+    wait: bool | None = None  # true or absent: answer at the end of the turn; false: answer at once
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class AskResult:
-    """The turn; `text`, `reason` and `changed` are given when it was waited for."""
+    """The turn and, if the command waited for its end, the answer."""
 
-    session_id: Id  # the session it runs in
-    turn_id: Id  # also while it is queued
-    text: str | None = None  # the answer; absent when not waited for
-    reason: Reason | None = None  # why it ended; absent when not waited for
-    changed: tuple[ChangedPath, ...] | None = None  # the files it really changed; absent when not waited for
+    session_id: Id  # session of the turn
+    turn_id: Id  # also given for a queued prompt
+    text: str | None = None  # the answer; absent if the command did not wait
+    reason: Reason | None = None  # why the turn ended; absent if the command did not wait
+    changed: tuple[ChangedPath, ...] | None = None  # files that the turn really changed; absent if not waited for
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CancelArguments:
-    """Of `steadyhand.cancel`: stop the session's turn."""
+    """Arguments of `steadyhand.cancel`: stop the session's turn."""
 
-    session_id: Id  # whose turn
+    session_id: Id  # session of the turn
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ProviderFinding:
-    """What a look at the chosen provider found of one thing."""
+    """The result of checking one thing of the chosen provider."""
 
-    what: Literal["model", "key", "reachable", "window", "streaming", "calls"]  # the thing
-    fine: bool  # whether it is as it should be
-    text: str  # one sentence; what to do where it is not
+    what: Literal["model", "key", "reachable", "window", "streaming", "calls"]  # the thing that was checked
+    fine: bool  # whether the thing is as it should be
+    text: str  # one sentence; it says what to do when the thing is not fine
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
+class DoctorSandbox:
+    """What confines the commands of the model here."""
+
+    mode: Literal["auto", "required", "off"]  # the setting `sandbox.mode`
+    kind: Literal["bubblewrap", "landlock", "none"]  # what confines them
+    network: Literal["deny", "allow"]  # the setting `sandbox.network`
+    sealed: bool  # whether a command can have a scope and a check
+    why: str | None = None  # why it is not bubblewrap, or why it is not sealed; one sentence
+
+
+@frozen(kw_only=True)
 class DoctorResult:
-    """How this installation stands; for people, so new members may come."""
+    """The state of this installation. It is for people, so new members may be added."""
 
-    version: str  # of Steadyhand
-    python: str  # of the interpreter
-    paths: Mapping[str, str]  # what for → absolute path
+    version: str  # version of Steadyhand
+    python: str  # version of the interpreter
+    paths: Mapping[str, str]  # purpose → absolute path
     model: ModelChoice  # as the settings choose it
-    journal: Mapping[str, str]  # what → one sentence, such as whether locks and syncs hold here
-    provider: tuple[ProviderFinding, ...]  # in the order looked at; it stops where nothing more can work
-    window: Count | None = None  # tokens the model can take; absent when not known
-    notes: tuple[str, ...] | None = None  # sentences on what is to be known; absent when there is nothing
+    journal: Mapping[str, str]  # check → one sentence, such as whether locks and syncs work on this disk
+    sandbox: DoctorSandbox  # what confines commands
+    provider: tuple[ProviderFinding, ...]  # in the order of the checks; they stop when the next thing cannot work
+    window: Count | None = None  # tokens that the model can take; absent when unknown
+    notes: tuple[str, ...] | None = None  # sentences for the user; absent when there are none

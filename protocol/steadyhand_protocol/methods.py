@@ -1,18 +1,17 @@
-"""THE table: every method, command and error of the wire, with the types of what it carries.
+"""The table of the wire: every method, command and error, with the types of what it carries.
 
-A method is `steadyhand/…`; a result of None makes it a notification. `built=False`: part of the contract,
-answered with -32601 until its part is there. To add one, write its row here and its shapes in their room,
-run `generate.py`, and put a golden message into `examples/`; the edge finds it by this table. Standard LSP
-methods, among them `workspace/applyEdit`, are typed by lsprotocol and have no row.
+A method is `steadyhand/…`; without a result it is a notification. `built=False` means that it is part of the contract
+and is answered with -32601 until the server supports it. To add one, add its row here and its shapes to their module,
+run `generate.py`, and add a golden message to `examples/`; the `lsp` package finds it by this table. Standard LSP
+methods, including `workspace/applyEdit`, have types in lsprotocol and no row here.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, TypeAlias
 
-import attrs
-
-from steadyhand_protocol import approval, commands, recovery, refusals, session, turn, values
+from steadyhand_protocol import approval, commands, recovery, refusals, review, session, turn, values
+from steadyhand_values import frozen
 
 PROTOCOL_VERSION = 1
 INVALID_PARAMS_CODE = -32602
@@ -23,32 +22,32 @@ Direction: TypeAlias = Literal["to_server", "to_editor"]
 Shape: TypeAlias = type[Any] | UnionType
 
 
-@attrs.frozen
+@frozen
 class Method:
-    """One method: `name` in full, shape of `params`, shape of `result` (None: a notification)."""
+    """One method. `name` is the full name; `result` None: it is a notification."""
 
     name: str
     params: type[Any]
     result: Shape | None
     direction: Direction
-    since: int = 1
-    built: bool = True
+    since: int = 1  # first protocol version that has it
+    built: bool = True  # False: the server does not support it yet
 
 
-@attrs.frozen
+@frozen
 class Command:
-    """One command: `arguments` is the shape of the array's single element (None: the array is empty)."""
+    """One command. `arguments` is the shape of the array's only element; None: the array is empty."""
 
     name: str
     arguments: type[Any] | None
     result: type[Any]
-    since: int = 1
-    built: bool = True
+    since: int = 1  # first protocol version that has it
+    built: bool = True  # False: the server does not support it yet
 
 
-@attrs.frozen
+@frozen
 class Error:
-    """One error answer: `kind` is the word in `data.kind`, `data` the shape of data."""
+    """One kind of error answer. `kind` is the word in `data.kind`; `data` is the shape of `data`."""
 
     kind: str
     code: int
@@ -73,6 +72,7 @@ METHODS: tuple[Method, ...] = (
     _request("session/list", values.Nothing, session.SessionListResult),
     _request("session/open", session.SessionOpenParams, session.SessionOpenResult),
     _request("session/close", session.SessionCloseParams, values.Nothing),
+    _request("session/rebind", session.SessionRebindParams, session.Session),
     _request("session/rename", session.SessionRenameParams, session.Session),
     _request("session/delete", session.SessionDeleteParams, values.Nothing),
     _request("session/fork", session.SessionForkParams, session.Session, built=False),
@@ -80,7 +80,9 @@ METHODS: tuple[Method, ...] = (
     _request("session/setMode", session.SessionSetModeParams, session.Session),
     _request("session/setModel", session.SessionSetModelParams, session.Session),
     _request("model/list", values.Nothing, session.ModelListResult),
+    _request("model/check", session.ModelCheckParams, session.ModelCheckResult),
     _request("turn/start", turn.TurnStartParams, turn.TurnStartResult),
+    _request("turn/revise", session.TurnReviseParams, session.TurnReviseResult),
     _request("turn/status", turn.TurnStatusParams, turn.TurnStatusResult),
     _request("turn/cancel", turn.TurnCancelParams, turn.CancelResult),
     _request("turn/events", turn.TurnEventsParams, turn.TurnEventsResult),
@@ -89,8 +91,10 @@ METHODS: tuple[Method, ...] = (
     _request("recovery/snapshot", recovery.SnapshotParams, recovery.Snapshot),
     _request("recovery/resolve", recovery.ResolveParams, recovery.ResolveResult),
     _request("checkpoint/list", session.CheckpointListParams, session.CheckpointListResult),
-    _request("checkpoint/rewind", session.CheckpointRewindParams, session.CheckpointRewindResult, built=False),
+    _request("checkpoint/rewind", session.CheckpointRewindParams, session.CheckpointRewindResult),
     _request("usage", session.UsageParams, values.Usage),
+    _request("review/list", review.ReviewListParams, review.ReviewListResult),
+    _request("review/resolve", review.ReviewResolveParams, review.ReviewResolveResult),
     # notifications to the editor
     _tell("turn/event", turn.TurnEvent),
     _tell("recovery/changed", recovery.Snapshot),
@@ -100,6 +104,7 @@ METHODS: tuple[Method, ...] = (
     _ask("permission/ask", approval.PermissionAskParams, approval.PermissionAnswer),
     _ask("user/ask", approval.UserAskParams, approval.UserAnswer),
     _ask("document/save", approval.DocumentSaveParams, approval.DocumentSaveResult),
+    _ask("document/encoding", approval.DocumentEncodingParams, approval.DocumentEncodingResult),
     _ask("secret/get", approval.SecretGetParams, approval.SecretGetResult),
 )
 
@@ -118,6 +123,8 @@ COMMANDS: tuple[Command, ...] = (
         recovery.EndSurvivorsArguments,
         recovery.EndSurvivorsResult,
     ),
+    Command("steadyhand.review.keep", review.ReviewArguments, review.ReviewResolveResult),
+    Command("steadyhand.review.undo", review.ReviewArguments, review.ReviewResolveResult),
     Command("steadyhand.permissions.list", None, approval.PermissionsResult),
     Command("steadyhand.permissions.forget", approval.PermissionsForgetArguments, approval.PermissionsResult),
     Command("steadyhand.ask", commands.AskArguments, commands.AskResult),

@@ -1,12 +1,10 @@
 """Sessions on the wire: the list, opening and closing, messages, models, checkpoints, usage.
 
-A Session is a view of a journal and is sent whole whenever it changes. `epoch` is in it while this process
-owns the session, and only then can the session be written to.
+A Session is a view of a journal and is sent whole whenever it changes. It has an `epoch` only while this process owns
+the session, and only then can the session be written.
 """
 
 from typing import Literal, TypeAlias
-
-import attrs
 
 from steadyhand_protocol.recovery import Snapshot
 from steadyhand_protocol.turn import Attachments, Call, Queued
@@ -20,227 +18,282 @@ from steadyhand_protocol.values import (
     ReadOnly,
     Time,
 )
+from steadyhand_values import frozen
 
 RewindWhat: TypeAlias = Literal["files", "conversation", "both"]
+RewindLeftWhy: TypeAlias = Literal["changed", "unsaved", "uncertain", "large", "expired", "io", "command", "inPlace"]
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Job:
-    """A background command whose end is not recorded; no effect of its own, never uncertain."""
+    """A background command without a recorded end. It has no effect of its own and is never uncertain."""
 
-    job_id: Id  # ours; `/jobs stop` takes it
-    attempt_id: Id  # of the call that started it: the mark its processes carry
-    call_id: Id  # that call
+    job_id: Id  # made by the server; `/jobs stop` takes it
+    attempt_id: Id  # of the call that started it; its processes carry it as their mark
+    call_id: Id  # the call that started it
     title: str  # tool and the program's name
-    state: Literal["runs", "left", "untold"]  # "left" outlived a crash; "untold": whether it runs cannot be told
+    state: Literal["runs", "left", "untold"]  # "left": outlived a crash; "untold": not known whether it runs
     pid: Count  # of its shell
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Session:
     """One conversation bound to one workspace."""
 
-    session_id: Id  # ours
+    session_id: Id  # made by the server
     path: str  # the session's folder, absolute
     title: str  # empty while titleSource is "none"
-    title_source: Literal["none", "auto", "user"]  # a title the user gave is never overwritten
+    title_source: Literal["none", "auto", "user"]  # a title of the user is never overwritten
     epoch: Id | None = None  # absent unless this process owns it
-    workspace: str | None = None  # Uri of one of the client's folders; absent without a folder
-    created: Time  # of its first record
-    updated: Time  # of its last record
-    mode: Mode  # what passes without asking
+    workspace: str | None = None  # Uri of the folder that it is bound to; absent without a folder
+    workspace_gone: bool | None = None  # true: it is open here, and nothing is at its folder's path
+    created: Time  # when its first record was written
+    updated: Time  # when its last record was written
+    mode: Mode  # what may run without a question
     model: ModelChoice  # for its next request
     busy: bool  # a turn is running or parked
     parked: bool  # the turn's only open work is a question to the user
-    uncertain: Count  # attempts that need a decision
-    read_only: ReadOnly | None = None  # absent when it can be written to
+    uncertain: Count  # number of attempts that need a decision
+    read_only: ReadOnly | None = None  # absent when the session can be written
     jobs: tuple[Job, ...] | None = None  # background commands of an open session; absent when none
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Message:
-    """One message of the conversation; a tool's reply lives in its Call."""
+    """One message of the conversation. The reply of a tool is in its Call."""
 
-    message_id: Id  # ours
-    turn_id: Id  # the turn it belongs to
+    message_id: Id  # made by the server
+    turn_id: Id  # the turn it belongs to; of a notice outside a turn the latest one, or an id of no turn
     role: Literal["user", "assistant", "notice"]  # who speaks; "notice" is Steadyhand
     at: Time  # when it was recorded
-    text: str  # may be empty beside calls
-    reasoning: str | None = None  # what the model thought before; absent when none
+    text: str  # may be empty when there are calls
+    reasoning: str | None = None  # what the model thought before; absent when there is none
     attachments: Attachments | None = None  # of a user message; absent when none
     client_message_id: ClientMessageId | None = None  # of a user message; absent otherwise
-    calls: tuple[Call, ...] | None = None  # of an assistant message, in its order; absent when none
+    calls: tuple[Call, ...] | None = None  # of an assistant message, in the order of the model; absent when none
+    again: Id | None = None  # of a user message: the turn whose failed request it sent again; absent otherwise
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionCreateParams:
-    """A new session, opened at once."""
+    """Create a session and open it."""
 
-    title: str | None = None  # absent: none until one is made
-    workspace: str | None = None  # Uri of one of the client's folders; absent for the first
+    title: str | None = None  # absent: no title until one is made
+    workspace: str | None = None  # Uri of one of the client's folders; absent: the first one
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionListResult:
     """All sessions in the state directory."""
 
     sessions: tuple[Session, ...]  # newest first
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionOpenParams:
-    """Open a session, or read again one that is open."""
+    """Open a session, or read an open one again."""
 
-    session_id: Id  # which one
-    tail: Count | None = None  # how many messages from the end; absent is 200
+    session_id: Id  # the session
+    tail: Count | None = None  # number of messages from the end; absent is 200
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionOpenResult:
-    """All a client needs to show a session."""
+    """Everything that a client needs to show a session."""
 
-    session: Session  # with its epoch, when this process owns it now
+    session: Session  # with its epoch when this process owns it
     messages: tuple[Message, ...]  # the last ones, oldest first
-    more: bool  # there are earlier messages
+    more: bool  # whether there are earlier messages
     snapshot: Snapshot  # what is uncertain
     queue: tuple[Queued, ...]  # prompts that wait
     damaged: Count  # number of damaged, missing or doubled records
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionCloseParams:
-    """Close a session; its turn is cancelled and waited for."""
+    """Close a session. Its turn is cancelled, and the answer waits for the turn's end."""
 
-    session_id: Id  # which one
+    session_id: Id  # the session
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
+class SessionRebindParams:
+    """Bind a session to another folder, because its own is gone or has another path now."""
+
+    session_id: Id  # the session
+    workspace: str  # Uri of one of the client's folders
+
+
+@frozen(kw_only=True)
 class SessionRenameParams:
     """Give a session a title."""
 
-    session_id: Id  # which one
-    title: str  # the user's
+    session_id: Id  # the session
+    title: str  # the user's title
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionDeleteParams:
     """Delete a session and its journal."""
 
-    session_id: Id  # which one
-    force: bool | None = None  # true: even with unresolved effects; absent is false
+    session_id: Id  # the session
+    force: bool | None = None  # true: delete even with unresolved effects; absent is false
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionForkParams:
-    """A new session with the history of another."""
+    """Create a session with the history of another one."""
 
     session_id: Id  # the origin
-    turn_id: Id | None = None  # the last turn taken over; absent for all
-    title: str | None = None  # absent: made from the origin's
+    turn_id: Id | None = None  # the last turn to copy; absent: all
+    title: str | None = None  # absent: made from the origin's title
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionExportParams:
-    """A session as one text."""
+    """Export a session as one text."""
 
-    session_id: Id  # which one
+    session_id: Id  # the session
     format: Literal["markdown", "json"]  # of the text
+    redact: bool | None = None  # true: credentials are hidden; absent is false, and the text is as it was
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionExportResult:
     """The exported session."""
 
-    text: str  # whole
+    text: str  # the whole session
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionSetModeParams:
-    """Set what passes without asking."""
+    """Set what may run without a question."""
 
-    session_id: Id  # which one
-    mode: Mode  # from the next call on
+    session_id: Id  # the session
+    mode: Mode  # holds from the next call on
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SessionSetModelParams:
-    """Choose the model."""
+    """Choose the model of a session."""
 
-    session_id: Id  # which one
-    provider: str  # a word of the setting `model.provider`
+    session_id: Id  # the session
+    provider: str  # a value of the setting `model.provider`
     name: str  # the provider's own name for the model
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Model:
     """A model that can be chosen."""
 
-    provider: str  # a word of the setting `model.provider`
+    provider: str  # a value of the setting `model.provider`
     name: str  # the provider's own name for the model
-    window: Count | None = None  # tokens it can take; absent when not known
+    window: Count | None = None  # tokens that it can take; absent when unknown
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModelListResult:
     """The models that can be chosen."""
 
     models: tuple[Model, ...]  # in the order to show
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
+class ModelCheckParams:
+    """Try a provider with settings that are not in force. Nothing is changed or remembered."""
+
+    provider: str  # a value of the setting `model.provider`
+    name: str | None = None  # the provider's own name for a model; absent: its usual one
+    base_url: str | None = None  # its address; absent: its own
+    api_key_env: str | None = None  # the variable with its key; absent: its usual one, then the editor's secret store
+
+
+@frozen(kw_only=True)
+class ModelCheckResult:
+    """What a list of models and one small request have shown."""
+
+    ok: bool  # whether the model answered; without a model: whether the provider listed its models
+    models: tuple[Model, ...] | None = None  # what the provider offers; absent when it does not tell
+    text: str  # what was found; where it is not ok, what to do
+
+
+@frozen(kw_only=True)
 class CheckpointListParams:
-    """What can be rewound?"""
+    """List the turns that can be rewound."""
 
-    session_id: Id  # which one
+    session_id: Id  # the session
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CheckpointTurn:
-    """A turn one can go back to before."""
+    """A turn that changed files and can be rewound."""
 
-    turn_id: Id  # which one
+    turn_id: Id  # the turn
     at: Time  # when it began
-    prompt: str  # its text
-    files: tuple[ChangedPath, ...]  # what its own calls changed
+    prompt: str  # text of its prompt
+    files: tuple[ChangedPath, ...]  # files that its own calls changed
+    expired: Literal[True] | None = None  # given: a content from before it is no longer stored
+    undone: Literal[True] | None = None  # given: a rewind took its files back
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CheckpointListResult:
-    """The turns one can go back to."""
+    """The turns that can be rewound."""
 
     turns: tuple[CheckpointTurn, ...]  # oldest first
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CheckpointRewindParams:
-    """Go back to before a turn."""
+    """Undo this turn and all later ones."""
 
-    session_id: Id  # which one
-    epoch: Id  # as in Session
+    session_id: Id  # the session
+    epoch: Id  # same as Session.epoch
     turn_id: Id  # the first turn to undo
     what: RewindWhat  # the agent's own file changes, the conversation, or both
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class LeftPath:
-    """A path that was not touched."""
+    """What a rewind left as it is."""
 
-    path: str  # relative to the workspace with `/`, absolute if outside
-    why: str  # one sentence
+    path: str  # relative to the workspace with `/`, absolute if outside; for a command its title
+    why: RewindLeftWhy  # why it was left
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CheckpointRewindResult:
-    """What the rewind did."""
+    """The result of a rewind."""
 
-    restored: tuple[ChangedPath, ...]  # paths as they were before the turn
-    left: tuple[LeftPath, ...]  # paths the user changed since, and the like
-    undo: Id  # turn id whose rewind takes this one back
-    session: Session  # with a new epoch, when the conversation was rewound
+    restored: tuple[ChangedPath, ...]  # paths that are as they were before the turn
+    left: tuple[LeftPath, ...]  # paths that were left, for example because the user changed them since
+    undo: Id  # turn id whose rewind undoes this one
+    session: Session  # with a new epoch when the conversation was rewound
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
+class TurnReviseParams:
+    """Send another prompt in the place of an earlier one; what followed that one is gone, and files stay."""
+
+    session_id: Id  # the session
+    epoch: Id  # same as Session.epoch
+    turn_id: Id  # the turn whose prompt is replaced
+    client_message_id: ClientMessageId  # made by the client; the same id again runs nothing
+    text: str  # the new prompt; no slash command. The attachments of the earlier one stay
+
+
+@frozen(kw_only=True)
+class TurnReviseResult:
+    """The prompt is durable and its turn has begun."""
+
+    turn_id: Id  # the new turn
+    accepted: Literal[True] = True  # always true
+    duplicate: bool  # this client message id was known already
+    session: Session  # with a new epoch
+
+
+@frozen(kw_only=True)
 class UsageParams:
-    """What did a session use?"""
+    """Read what a session used."""
 
-    session_id: Id  # which one
+    session_id: Id  # the session

@@ -1,15 +1,14 @@
-"""Turns on the wire: the prompt, its attachments, the calls it makes, the events of it, and the queue.
+"""Turns on the wire: the prompt, its attachments, its calls and events, and the queue.
 
-A prompt is safe to resend: the client's own message id makes it one prompt. Events carry session, epoch,
-turn and a running number, so that a client can ask for those it lacks. A call event is whole and replaces
-the one before it.
+A prompt is safe to resend, because the client's own message id makes it one prompt. Events carry session, epoch, turn
+and a running number, so that a client can ask for those it lacks. A call event is whole and replaces the earlier one.
 """
 
 from typing import Annotated, Literal, TypeAlias
 
-import attrs
-
 from steadyhand_protocol.values import (
+    ATTACHMENT_TEXT_BYTES_MAX,
+    ATTACHMENTS_COUNT_MAX,
     AtMost,
     Change,
     ChangedPath,
@@ -24,315 +23,373 @@ from steadyhand_protocol.values import (
     Settled,
     Time,
     Usage,
-    attachment_text_bytes_max,
-    attachments_count_max,
 )
+from steadyhand_values import frozen
 
-AttachmentText: TypeAlias = Annotated[str, AtMost(attachment_text_bytes_max, "bytes")]
+AttachmentText: TypeAlias = Annotated[str, AtMost(ATTACHMENT_TEXT_BYTES_MAX, "bytes")]
 CallState: TypeAlias = Literal[
     "proposed", "waiting", "running", "returned", "failed", "stopped", "refused", "notRun", "unknown"
 ]
+ToldFrom: TypeAlias = Literal["diagnostics", "hook", "instructions", "review", "files", "mcp"]
 TurnState: TypeAlias = Literal["queued", "running", "parked", "ended", "interrupted"]
 
 # --- attachments --------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class FileAttachment:
-    """A file of the workspace, or a part of it, read by the server."""
+    """A file of the workspace or a range of it; the server reads it."""
 
     kind: Literal["file"] = "file"  # always "file"
     path: str  # relative to the workspace with `/`, absolute if outside
-    range: Range | None = None  # absent for the whole file
+    range: Range | None = None  # absent: the whole file
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SelectionAttachment:
-    """What is selected in an editor."""
+    """A selection in an editor."""
 
     kind: Literal["selection"] = "selection"  # always "selection"
-    uri: str  # of the document
-    range: Range  # where it stands
-    text: AttachmentText  # what stands there, at most 256 KiB of UTF-8
+    uri: str  # URI of the document
+    range: Range  # where the text is
+    text: AttachmentText  # the selected text, at most 256 KiB of UTF-8
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ProblemsAttachment:
-    """The diagnostics the editor shows."""
+    """The diagnostics that the editor shows."""
 
     kind: Literal["problems"] = "problems"  # always "problems"
-    uri: str | None = None  # of one document; absent for all
+    uri: str | None = None  # URI of one document; absent: all documents
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TextAttachment:
-    """Any text the user adds."""
+    """Any text that the user adds."""
 
     kind: Literal["text"] = "text"  # always "text"
-    name: str  # shown to user and model
+    name: str  # shown to the user and to the model
     text: AttachmentText  # at most 256 KiB of UTF-8
 
 
 Attachment: TypeAlias = FileAttachment | SelectionAttachment | ProblemsAttachment | TextAttachment
-Attachments: TypeAlias = Annotated[tuple[Attachment, ...], AtMost(attachments_count_max, "items")]
+Attachments: TypeAlias = Annotated[tuple[Attachment, ...], AtMost(ATTACHMENTS_COUNT_MAX, "items")]
 
 # --- calls --------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Reply:
-    """What a tool answered."""
+    """The reply of a tool."""
 
     text: str  # as the model sees it
-    truncated: bool  # true when the text is not all of it
-    bytes: Count  # size of all of it
+    truncated: bool  # true when the text is not the whole reply
+    bytes: Count  # size of the whole reply
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CallFile:
-    """One path a call changed."""
+    """One path that a call changed."""
 
-    path: str  # relative to the workspace with `/`, absolute if outside; after a move the new place
+    path: str  # relative to the workspace with `/`, absolute if outside; after a move the new path
     change: Change  # what happened to it
-    from_: str | None = None  # the old place; given when and only when change is "moved"
-    before: Digest | None = None  # of the content before; absent when there was none
-    after: Digest | None = None  # of the content read back; absent when there is none
+    from_: str | None = None  # the old path; given if and only if change is "moved"
+    before: Digest | None = None  # digest of the content before; absent when there was none
+    after: Digest | None = None  # digest of the content read back; absent when there is none
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
+class CallSandbox:
+    """How the children of a call are confined."""
+
+    kind: Literal["bubblewrap", "landlock"]  # what confines them
+    sealed: bool  # true: the call has a scope and a check although it is a command
+
+
+@frozen(kw_only=True)
+class SeenChange:
+    """One file that changed while a command ran, by it or by somebody else."""
+
+    path: str  # relative to the workspace with `/`, absolute if outside
+    change: Literal["created", "modified", "deleted"]  # what happened to it
+
+
+@frozen(kw_only=True)
+class ChangedDuring:
+    """The files that changed while a command ran."""
+
+    files: tuple[SeenChange, ...]  # at most 200
+    more: Count  # how many others changed
+    exact: bool  # true: from two complete lists; false: a hint by modification time
+
+
+@frozen(kw_only=True)
+class Exit:
+    """How a command ended: exactly one of the two is there."""
+
+    code: int | None = None  # its exit code
+    signal: int | None = None  # number of the signal that ended it
+
+
+@frozen(kw_only=True)
 class Call:
-    """What the model asked of a tool, and what became of it."""
+    """A call of a tool that the model asked for, and its outcome."""
 
-    call_id: Id  # ours, not the provider's
+    call_id: Id  # made by the server, not by the provider
     attempt_id: Id | None = None  # absent until an attempt began
     turn_id: Id  # the turn it belongs to
     tool: str  # canonical tool name
     title: str  # tool and path, or program
-    arguments: str  # canonical JSON text
+    arguments: str  # JSON text, canonical where it has a canonical form
     scope: Scope  # what it may touch
-    state: CallState  # see the table of states
-    reason: str | None = None  # why it was refused or not run; absent otherwise
+    state: CallState  # docs/recovery.md lists the states
+    reason: str | None = None  # one word that says why; absent when the state says enough
     started: Time | None = None  # absent until the tool body may have begun
-    ended: Time | None = None  # absent while it is open
-    reply: Reply | None = None  # absent until there is one
-    files: tuple[CallFile, ...] | None = None  # what it changed; absent for a call that changes no files
-    settled: Settled | None = None  # how its uncertainty was settled; absent when not
+    ended: Time | None = None  # absent while the call is open
+    reply: Reply | None = None  # absent until there is a reply
+    files: tuple[CallFile, ...] | None = None  # what it changed; absent when it changed no file
+    settled: Settled | None = None  # how its uncertainty was settled; absent when it is not
+    sandbox: CallSandbox | None = None  # from the start on; absent when it is not confined
+    unconfined: Literal[True] | None = None  # true: a command that asks to run outside the sandbox; absent otherwise
+    changed_during: ChangedDuring | None = None  # of a command that has ended; absent when nobody looked
+    exit: Exit | None = None  # of a command that has ended; absent for other calls
 
 
 # --- events -------------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BeganEvent:
     """The turn began."""
 
     kind: Literal["began"] = "began"  # always "began"
-    client_message_id: ClientMessageId  # of its prompt
+    client_message_id: ClientMessageId  # id of its prompt
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class DeltaEvent:
     """The answer, or the reasoning before it, grew."""
 
-    kind: Literal["text", "reasoning"]  # which of the two
+    kind: Literal["text", "reasoning"]  # which of the two grew
     message_id: Id  # the message that grows
-    delta: str  # what to add at its end
+    delta: str  # text to append
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CallEvent:
-    """A call is new or has changed."""
+    """A call is new or changed."""
 
     kind: Literal["call"] = "call"  # always "call"
     call: Call  # whole; replaces the one with the same callId
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PlanItem:
-    """One line of the model's plan."""
+    """One item of the model's plan."""
 
     text: str  # plain text
-    state: Literal["open", "doing", "done"]  # how far it is
+    state: Literal["open", "doing", "done"]  # how far the item is
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class PlanEvent:
-    """The model's plan is new or has changed."""
+    """The model's plan is new or changed."""
 
     kind: Literal["plan"] = "plan"  # always "plan"
-    items: tuple[PlanItem, ...]  # whole; replaces the one before
+    items: tuple[PlanItem, ...]  # whole; replaces the earlier plan
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class UsageEvent:
-    """A request ended and was counted."""
+    """A request ended and its usage was recorded."""
 
     kind: Literal["usage"] = "usage"  # always "usage"
     usage: Usage  # of the session so far
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class WarningEvent:
-    """Something the user should know and a program may react to."""
+    """A warning for the user; a program may react to its code."""
 
     kind: Literal["warning"] = "warning"  # always "warning"
     code: str  # a word for programs
     text: str  # a sentence for the user
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class NoticeEvent:
-    """Something the user should know."""
+    """A notice for the user."""
 
     kind: Literal["notice"] = "notice"  # always "notice"
     text: str  # a sentence for the user
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
+class ToldEvent:
+    """The server told the model something. `session/open` has the same text as a message of the role "notice"."""
+
+    kind: Literal["told"] = "told"  # always "told"
+    from_: ToldFrom  # what it is about
+    text: str  # what the model is told, whole
+
+
+@frozen(kw_only=True)
+class ChangedInCall:
+    """One file that changed while a command of the turn ran, by it or by somebody else."""
+
+    path: str  # relative to the workspace with `/`, absolute if outside
+    change: Literal["created", "modified", "deleted"]  # what happened to it
+    call_id: Id  # the call of the command
+
+
+@frozen(kw_only=True)
 class EndedEvent:
-    """The turn ended; its last event."""
+    """The turn ended. This is its last event."""
 
     kind: Literal["ended"] = "ended"  # always "ended"
     reason: Reason  # why it ended
-    changed: tuple[ChangedPath, ...]  # the files it really changed, from the journal
-    unclaimed: tuple[str, ...] | None = None  # paths the answer calls written that are not; absent when none
+    changed: tuple[ChangedPath, ...]  # files that the turn really changed, from the journal
+    unclaimed: tuple[str, ...] | None = None  # paths the answer claims were written and were not; absent when none
+    during: tuple[ChangedInCall, ...] | None = None  # changed while commands ran, at most 200; absent when none
+    protected: tuple[str, ...] | None = None  # protected names that are new or changed after commands; absent when none
 
 
 Event: TypeAlias = (
-    BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | EndedEvent
+    BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | ToldEvent | EndedEvent
 )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnEvent:
     """One event of one turn."""
 
-    session_id: Id  # whose turn it is
-    epoch: Id  # in which the number counts
-    turn_id: Id  # the turn it tells of
-    number: Ordinal  # from 1 within an epoch, without gaps
+    session_id: Id  # session of the turn
+    epoch: Id  # epoch in which `number` counts
+    turn_id: Id  # the turn
+    number: Ordinal  # counts from 1 within an epoch, without gaps
     event: Event  # what happened
 
 
 # --- requests -----------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnStartParams:
-    """A prompt; queued when a turn is running."""
+    """Send a prompt; it is queued while a turn runs."""
 
-    session_id: Id  # opened first when it is not open here
-    epoch: Id  # as in Session; another one is `staleEpoch`
-    client_message_id: ClientMessageId  # the client's own; the same one again runs nothing
+    session_id: Id  # opened first if it is not open in this process
+    epoch: Id  # same as Session.epoch; another one is refused with `staleEpoch`
+    client_message_id: ClientMessageId  # made by the client; the same id again runs nothing
     text: str  # the prompt; one that begins with `/` is a slash command
     attachments: Attachments | None = None  # at most 20; absent when none
-    aside: bool | None = None  # true: one model request, no tools, not in the history; absent is false
+    aside: bool | None = None  # true: a quick question: one request, no tools, not in the history; absent is false
+    again: Id | None = None  # the last turn, whose request failed: send it again as it was; `text` is that prompt's
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnStartResult:
     """The prompt is durable."""
 
-    turn_id: Id  # of the turn it begins, also while it is queued
+    turn_id: Id  # turn that the prompt begins; also given while it is queued
     accepted: Literal[True] = True  # always true
     duplicate: bool  # this client message id was known already
-    queued: bool  # it waits for the turn that is running
+    queued: bool  # the prompt waits until the present turn ends
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnStatusParams:
-    """What became of a prompt whose acknowledgement was lost?"""
+    """Ask about a prompt whose acknowledgement was lost."""
 
-    session_id: Id  # it was sent to
-    client_message_id: ClientMessageId  # it was sent with
+    session_id: Id  # session that the prompt was sent to
+    client_message_id: ClientMessageId  # id that the prompt was sent with
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnStatusResult:
-    """How far a prompt is."""
+    """The state of a prompt."""
 
-    known: bool  # false: it never arrived, send it again
-    turn_id: Id | None = None  # absent when not known
-    state: TurnState | None = None  # absent when not known
-    reason: Reason | None = None  # why it ended; absent until then
+    known: bool  # false: the prompt never arrived, so send it again
+    turn_id: Id | None = None  # absent when the prompt is not known
+    state: TurnState | None = None  # absent when the prompt is not known
+    reason: Reason | None = None  # why the turn ended; absent until then
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnCancelParams:
-    """Stop this turn."""
+    """Cancel a turn."""
 
-    session_id: Id  # whose turn it is
-    turn_id: Id  # running, parked or queued
+    session_id: Id  # session of the turn
+    turn_id: Id  # a running, parked or queued turn
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class CancelResult:
     """Whether there was something to cancel."""
 
     cancelled: bool  # false when it had ended already
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnEventsParams:
-    """The events a client lacks."""
+    """Ask for the events that a client lacks."""
 
-    session_id: Id  # whose events
-    epoch: Id  # in which `after` was counted
-    after: Count  # the last number it has; 0 for none
+    session_id: Id  # session of the events
+    epoch: Id  # epoch in which `after` was counted
+    after: Count  # number of the last event that the client has; 0: none
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class TurnEventsResult:
-    """Events after the one named."""
+    """The events after the given number."""
 
     events: tuple[TurnEvent, ...]  # in order
-    next: Count  # goes into `after` the next time
-    reset: bool  # the events are gone, or of another epoch: open the session again
+    next: Count  # value of `after` for the next request
+    reset: bool  # true: the events are gone or of another epoch, so open the session again
 
 
 # --- the queue ----------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Queued:
     """A prompt that waits."""
 
-    client_message_id: ClientMessageId  # the client's own
+    client_message_id: ClientMessageId  # made by the client
     text: str  # the prompt
     attachments: Attachments | None = None  # absent when none
     at: Time  # when it was accepted
-    paused: bool  # true after a restart, until it is resumed
+    paused: bool  # true after a restart, until the queue is resumed
     aside: Literal[True] | None = None  # true: a quick question; absent otherwise
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class QueueEditParams:
     """Change or remove a prompt that waits."""
 
-    session_id: Id  # whose queue
+    session_id: Id  # session of the queue
     client_message_id: ClientMessageId  # which prompt
-    text: str | None = None  # the new text; absent to leave it
-    remove: bool | None = None  # true to take it out; absent is false
+    text: str | None = None  # the new text; absent: unchanged
+    remove: bool | None = None  # true: remove the prompt; absent is false
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class QueueResumeParams:
-    """Let a paused queue go on."""
+    """Resume a paused queue."""
 
-    session_id: Id  # whose queue
-    epoch: Id  # as in Session
+    session_id: Id  # session of the queue
+    epoch: Id  # same as Session.epoch
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class QueueResult:
-    """The queue as it is now."""
+    """The present queue."""
 
-    queue: tuple[Queued, ...]  # in the order they will begin
+    queue: tuple[Queued, ...]  # in the order in which the prompts will begin
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class QueueChanged:
     """The queue of a session changed."""
 
-    session_id: Id  # whose queue
-    queue: tuple[Queued, ...]  # whole, in the order they will begin
+    session_id: Id  # session of the queue
+    queue: tuple[Queued, ...]  # whole, in the order in which the prompts will begin

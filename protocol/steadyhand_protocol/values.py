@@ -1,27 +1,27 @@
-"""The words every other room uses: identifiers, times, bounds, enumerations and the smallest shapes.
+"""Values that every other module uses: identifiers, times, bounds, enumerations and the smallest shapes.
 
-A wire type is a frozen attrs class with keyword arguments. Three rules tie it to JSON (see `wire`): the
-key is the attribute's name in camelCase (`from_` is `from`); a field that defaults to None may be left
-out, and null is never a value; a field with another default is a constant which must still stand on the
-wire. The comment on a field is part of the contract: `generate.py` copies it into the JSON Schema and the
-TypeScript. An `Annotated` alias narrows a plain type: to a pattern (`Form`), a size (`AtMost`) or a range
-(`Between`).
+A wire type is a frozen attrs class with keyword arguments. Three rules map it to JSON (see `wire`). The key is the
+attribute's name in camelCase (`from_` is `from`). A field with the default None may be left out, and null is never a
+value. A field with another default is a constant that must still be sent.
+
+The comment on a field is part of the contract: `generate.py` copies it to the JSON Schema and to TypeScript. An
+`Annotated` alias narrows a plain type to a pattern (`Form`), a size (`AtMost`) or a range (`Between`).
 """
 
 from typing import Annotated, Literal, TypeAlias
 
-import attrs
+from steadyhand_values import frozen
 
-attachment_text_bytes_max = 262_144
-attachments_count_max = 20
-integer_value_max = 2**53 - 1
-position_value_max = 2**31 - 1
-uncertain_title_chars_max = 80
-inspection_diff_bytes_max = 65_536
-inspection_changed_count_max = 200
+ATTACHMENT_TEXT_BYTES_MAX = 262_144
+ATTACHMENTS_COUNT_MAX = 20
+INTEGER_VALUE_MAX = 2**53 - 1
+POSITION_VALUE_MAX = 2**31 - 1
+UNCERTAIN_TITLE_CHARS_MAX = 80
+INSPECTION_DIFF_BYTES_MAX = 65_536
+INSPECTION_CHANGED_COUNT_MAX = 200
 
 
-@attrs.frozen
+@frozen
 class Form:
     """A string that matches `pattern` as a whole; `expected` says so in words."""
 
@@ -29,7 +29,7 @@ class Form:
     expected: str
 
 
-@attrs.frozen
+@frozen
 class AtMost:
     """At most `count` of `unit`: bytes of UTF-8 or characters of a string, items of an array."""
 
@@ -37,7 +37,7 @@ class AtMost:
     unit: Literal["bytes", "characters", "items"]
 
 
-@attrs.frozen
+@frozen
 class Between:
     """An integer from `low` to `high`, both included."""
 
@@ -57,9 +57,9 @@ Time: TypeAlias = Annotated[
         "a UTC time with milliseconds, as 2026-01-31T09:30:00.000Z",
     ),
 ]
-Count: TypeAlias = Annotated[int, Between(0, integer_value_max)]
-Ordinal: TypeAlias = Annotated[int, Between(1, integer_value_max)]
-Offset: TypeAlias = Annotated[int, Between(0, position_value_max)]
+Count: TypeAlias = Annotated[int, Between(0, INTEGER_VALUE_MAX)]
+Ordinal: TypeAlias = Annotated[int, Between(1, INTEGER_VALUE_MAX)]
+Offset: TypeAlias = Annotated[int, Between(0, POSITION_VALUE_MAX)]
 
 # --- enumerations -------------------------------------------------------------------------------------------
 
@@ -92,37 +92,37 @@ Reason: TypeAlias = Literal[
 # --- small shapes -------------------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Nothing:
-    """The empty object `{}`: params that say nothing, or a result that only says it is done."""
+    """The empty object `{}`: params without content, or a result that only says that the request is done."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Position:
-    """A place in a text, as in LSP."""
+    """A position in a text, as in LSP."""
 
     line: Offset  # from 0
     character: Offset  # from 0, in units of the negotiated position encoding
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Range:
-    """A stretch of a text, as in LSP."""
+    """A range of a text, as in LSP."""
 
-    start: Position  # the first place that belongs to it
-    end: Position  # the first place that no longer belongs to it
+    start: Position  # first position in the range
+    end: Position  # first position after the range
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ScopePaths:
-    """An effect that touches at most these paths; an empty array for one that touches none."""
+    """The effect touches at most these paths; an empty array: it touches none."""
 
     paths: tuple[str, ...]  # relative to the workspace with `/`, absolute if outside
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ScopeEverything:
-    """An effect that may touch anything."""
+    """The effect may touch anything."""
 
     everything: Literal[True] = True  # always true
 
@@ -130,53 +130,53 @@ class ScopeEverything:
 Scope: TypeAlias = ScopePaths | ScopeEverything
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ChangedPath:
     """One path whose content really changed."""
 
-    path: str  # relative to the workspace with `/`, absolute if outside; after a move the new place
+    path: str  # relative to the workspace with `/`, absolute if outside; after a move the new path
     change: Change  # what happened to it
-    from_: str | None = None  # the old place; given when and only when change is "moved"
+    from_: str | None = None  # the old path; given if and only if change is "moved"
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ModelChoice:
     """Which model answers."""
 
-    provider: str  # a word of the setting `model.provider`
+    provider: str  # a value of the setting `model.provider`
     name: str  # the provider's own name for the model
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class BilledTokens:
     """Tokens summed over all requests of the session."""
 
     input: Count  # tokens sent, cached or not
-    output: Count  # tokens received, reasoning among them
-    cache_hit: Count  # of the input, read from the provider's cache
-    cache_miss: Count  # of the input, not read from it
+    output: Count  # tokens received, including reasoning
+    cache_hit: Count  # input tokens read from the provider's cache
+    cache_miss: Count  # input tokens not read from the cache
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Cost:
     """Money spent by the session."""
 
-    amount: str  # a decimal number as text, for exactness
+    amount: str  # a decimal number as text, so that it is exact
     currency: str  # ISO 4217 code
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Usage:
-    """What a session used, carried over restarts."""
+    """What a session used, over all restarts."""
 
     billed: BilledTokens  # summed over requests
     context: Count  # tokens of the last request
-    window: Count | None = None  # tokens the model can take; absent when not known
-    cost: Cost | None = None  # absent when there is no price for the model
-    complete: bool  # false when some request gave no usage
+    window: Count | None = None  # tokens that the model can take; absent when unknown
+    cost: Cost | None = None  # absent when no price is known or nothing was billed
+    complete: bool  # false when some request reported no tokens, or the cost is not that of all requests
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Owner:
     """The process that owns a session."""
 
@@ -185,10 +185,10 @@ class Owner:
     since: Time  # when it took the owner lock
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class ReadOnly:
     """Why a session can only be read."""
 
-    reason: Literal["owned", "newer", "disk", "damaged"]  # another owner, a newer format, the disk, or damage
-    owner: Owner | None = None  # given for "owned", when it could be read
+    reason: Literal["owned", "newer", "disk", "damaged", "unsafe"]  # of another process, newer, or others control it
+    owner: Owner | None = None  # given for "owned" when it is known
     text: str  # one sentence for the user

@@ -1,13 +1,12 @@
-"""The one converter between wire types and JSON values: strict on the way in, quick on the way out.
+"""Convert wire types from and to JSON values: strict on the way in, fast on the way out.
 
-In: nothing is coerced and nothing is passed over. An unknown field, a missing one, null, a wrong type
-(true is no integer, 1 is not true, 1.0 is no integer, a string is no array), half a surrogate pair, a
-value outside its pattern or bounds: each is one `FieldError` with a path such as
-`$.attachments[0].range.start.line`. Out: keys in camelCase, None left out, tuples as lists. What goes out
-is built by us and not checked again.
+In: nothing is coerced or ignored. An unknown field, a missing one, null, a wrong type (true is no integer, 1 is not
+true, 1.0 is no integer, a string is no array), half a surrogate pair, a value outside its pattern or bounds: each is
+one `FieldError` with a path such as `$.attachments[0].range.start.line`. Out: keys in camelCase, None left out, tuples
+as lists. Outgoing values are built by us and not checked again.
 
-The hooks are our own, because those of cattrs let null through for an optional, take 1 for `Literal[True]`,
-iterate over a string where an array is meant, and raise AttributeError for a list at the top.
+The hooks are our own, because those of cattrs accept null for an optional, take 1 for `Literal[True]`, iterate over a
+string in place of an array, and raise AttributeError for a list at the top.
 """
 
 import json
@@ -25,6 +24,7 @@ from cattrs.gen import make_dict_unstructure_fn, override
 from steadyhand_protocol.faults import Hook, Misfit, WireError, expected, within
 from steadyhand_protocol.refusals import FieldError
 from steadyhand_protocol.values import AtMost, Between, Form
+from steadyhand_values import frozen
 
 __all__ = [
     "FieldError",
@@ -47,18 +47,18 @@ def structure(shape: type[T], value: object) -> T: ...
 @overload
 def structure(shape: UnionType, value: object) -> Any: ...
 def structure(shape: Any, value: object) -> Any:
-    """The wire value that the JSON value `value` (as `json.loads` gives it) stands for. Raises WireError."""
+    """Return the wire value of a JSON value (as `json.loads` gives it). Raises WireError."""
     try:
-        return _converter.structure(value, shape)
+        return _CONVERTER.structure(value, shape)
     except Misfit as misfit:
         raise WireError(misfit.errors()) from None
 
 
 def structure_arguments(shape: type[T] | None, arguments: object) -> T | None:
-    """The single element of a command's `arguments` array; None for a command without. Raises WireError.
+    """Return the only element of a command's `arguments` array; None for a command without arguments. Raises WireError.
 
-    No array (None) is read as an empty one, and an array without its element as `[{}]`: so clients send a
-    command chosen from a list. It is an error unless all fields of the element may be left out.
+    A missing array (None) counts as empty, and an empty one as `[{}]`, because clients send that for a command chosen
+    from a list. It is an error unless all fields of the element may be left out.
     """
     items = [] if arguments is None else arguments
     try:
@@ -68,26 +68,26 @@ def structure_arguments(shape: type[T] | None, arguments: object) -> T | None:
             raise Misfit("too many items in the array" if shape else "expected an empty array")
         if shape is None:
             return None
-        found: T = within(0, _converter.structure, items[0] if items else {}, shape)
+        found: T = within(0, _CONVERTER.structure, items[0] if items else {}, shape)
         return found
     except Misfit as misfit:
         raise WireError(misfit.errors()) from None
 
 
 def unstructure(value: Any) -> Any:
-    """The JSON value (dict, or list for a tuple) of a wire value, ready for `json.dumps`."""
-    return _converter.unstructure(value)
+    """Return the JSON value of a wire value (a dict, or a list for a tuple), ready for `json.dumps`."""
+    return _CONVERTER.unstructure(value)
 
 
 def wire_name(attribute: str) -> str:
-    """The key of an attribute on the wire: `session_id` → `sessionId`, `from_` → `from`."""
+    """Return the key of an attribute on the wire: `session_id` → `sessionId`, `from_` → `from`."""
     first, *rest = attribute.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
-@attrs.frozen
+@frozen
 class WireField:
-    """One field: the attribute's name, its key, its shape without None, whether it must be there."""
+    """One field: the attribute's name, its key, its shape without None, and whether it is required."""
 
     name: str
     key: str
@@ -96,7 +96,7 @@ class WireField:
 
 
 def wire_fields(cls: type[Any]) -> tuple[WireField, ...]:
-    """The fields of a wire type, in their order."""
+    """Return the fields of a wire type, in the order of the class."""
     return tuple(
         WireField(field.name, wire_name(field.name), _without_none(field.type), field.default is not None)
         for field in attrs.fields(cls)
@@ -107,12 +107,12 @@ def wire_fields(cls: type[Any]) -> tuple[WireField, ...]:
 
 
 def is_union(shape: Any) -> bool:
-    """Whether it is `A | B`."""
+    """Return whether the shape is `A | B`."""
     return get_origin(shape) in (Union, UnionType)
 
 
 def _without_none(shape: Any) -> Any:
-    """`X` of `X | None`; X itself may be a union. Other shapes stay as they are."""
+    """Return `X` for `X | None`, where X may be a union; other shapes are returned unchanged."""
     if not is_union(shape):
         return shape
     members = [member for member in get_args(shape) if member is not NoneType]
@@ -143,13 +143,13 @@ def _boolean(value: object, _: Any) -> bool:
 
 
 def _literal_hook(values: tuple[Any, ...]) -> Hook:
-    # Keyed by type too: 1 equals True, and must not pass for it.
+    # The type is part of the key, because 1 equals True and must not pass for it.
     allowed = {(type(value), value) for value in values}
     words = [json.dumps(value) for value in values]
     message = f"expected {words[0]}" if len(words) == 1 else f"expected one of {', '.join(words)}"
 
     def hook(value: object, _: Any) -> Any:
-        # Only these types are hashable for certain, and only they are ever allowed.
+        # Other types may not be hashable, and none of them is ever allowed.
         if type(value) not in (str, bool, int) or (type(value), value) not in allowed:
             raise Misfit(message)
         return value
@@ -159,7 +159,7 @@ def _literal_hook(values: tuple[Any, ...]) -> Hook:
 
 def _annotated_hook(shape: Any) -> Hook:
     plain, *limits = get_args(shape)
-    inner = _converter.get_structure_hook(plain)
+    inner = _CONVERTER.get_structure_hook(plain)
     checks = [_limit(limit) for limit in limits]
 
     def hook(value: object, _: Any) -> Any:
@@ -169,7 +169,7 @@ def _annotated_hook(shape: Any) -> Hook:
         return found
 
     def counted(value: object, _: Any) -> Any:
-        # The size of an array is looked at before its items, so that a huge one costs nothing.
+        # The size of an array is checked before its items, so that a huge one costs nothing.
         if type(value) is list:
             for check in checks:
                 check(value)
@@ -209,7 +209,7 @@ def _limit(limit: object) -> Callable[[Any], None]:
 def _array_hook(shape: Any) -> Hook:
     item_shape, ellipsis = get_args(shape)
     assert ellipsis is ..., shape
-    item_hook = _converter.get_structure_hook(item_shape)
+    item_hook = _CONVERTER.get_structure_hook(item_shape)
 
     def hook(value: object, _: Any) -> tuple[Any, ...]:
         if type(value) is not list:
@@ -233,7 +233,7 @@ def _array_hook(shape: Any) -> Hook:
 def _mapping_hook(shape: Any) -> Hook:
     key_shape, item_shape = get_args(shape)
     assert key_shape is str, shape
-    item_hook = _converter.get_structure_hook(item_shape)
+    item_hook = _CONVERTER.get_structure_hook(item_shape)
 
     def hook(value: object, _: Any) -> dict[str, Any]:
         if type(value) is not dict:
@@ -245,7 +245,7 @@ def _mapping_hook(shape: Any) -> Hook:
 
 def _object_hook(cls: type[Any]) -> Hook:
     rows = [
-        (field.key, field.name, field.shape, _converter.get_structure_hook(field.shape), field.required)
+        (field.key, field.name, field.shape, _CONVERTER.get_structure_hook(field.shape), field.required)
         for field in wire_fields(cls)
     ]
     keys = frozenset(row[0] for row in rows)
@@ -275,7 +275,10 @@ def _object_hook(cls: type[Any]) -> Hook:
 
 
 def _union_hook(shape: Any) -> Hook:
-    """A union of objects: told apart by `kind`, or else by a key that only one of them has."""
+    """Return the hook of a union of objects.
+
+    `kind` tells the members apart, or else a key that only one of them has.
+    """
     members: tuple[type[Any], ...] = get_args(shape)
     assert all(attrs.has(member) for member in members), shape
     by_kind = {kind: member for member in members for kind in _kinds(member)}
@@ -285,7 +288,7 @@ def _union_hook(shape: Any) -> Hook:
         if type(value) is not dict:
             raise expected("an object", value)
         member = choose(value)
-        return _converter.structure(value, member)
+        return _CONVERTER.structure(value, member)
 
     return hook
 
@@ -321,20 +324,20 @@ def _by_key(members: tuple[type[Any], ...]) -> Choose:
     return choose
 
 
-# --- the way out --------------------------------------------------------------------------------------------
+# --- to JSON ------------------------------------------------------------------------------------------------
 
 
 def _object_out(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
     renamed: dict[str, Any] = {
         field.name: override(rename=field.key, omit_if_default=not field.required) for field in wire_fields(cls)
     }
-    return make_dict_unstructure_fn(cls, _converter, **renamed)
+    return make_dict_unstructure_fn(cls, _CONVERTER, **renamed)
 
 
 def _array_out(shape: Any) -> Callable[[Any], list[Any]]:
-    # A bare tuple, given directly to `unstructure`, says nothing of its items.
+    # A bare tuple that is passed to `unstructure` does not tell the type of its items.
     item = (get_args(shape) or (Any,))[0]
-    out = _converter.get_unstructure_hook(_plain(item))
+    out = _CONVERTER.get_unstructure_hook(_plain(item))
     if item is str:
         return list
     return lambda value: [out(each) for each in value]
@@ -369,4 +372,4 @@ def _strict_converter() -> Converter:
     return converter
 
 
-_converter = _strict_converter()
+_CONVERTER = _strict_converter()

@@ -1,19 +1,19 @@
 """How much of each request a provider has seen before: a long session over HTTP, and a simulated cache (row P4).
 
-The session is the real one: adapters, loop, journal, tools, modes. Its turns read, write, edit, move, run, batch,
-think, fail, are refused, denied, cut off and asked again; files are attached and change afterwards; quick questions
-stand between; the mode changes; the server is killed in a write, and in a command, and is taken up again each time.
-What the provider got is kept byte for byte. A quick question is no part of the history: the request before a request
-is the last one that was none.
+The session is the real one: adapters, turn loop, journal, tools, modes. Its turns read, write, edit, move, run, batch,
+think, fail, are refused, denied, cut off and repeated; files are attached and change afterwards; quick questions come
+in between; the mode changes; the server is killed in a write, and in a command, and opens the session again each time.
+The provider keeps every request byte for byte. A quick question is not part of the history: the request before a
+request is the last one that was no quick question.
 
-    prompt    a request's bytes up to the end of its last message: what becomes tokens; the rest are options
-    kept      of the prompt before, the share that this one begins with
-    seen      of a prompt, the share that stood in the prompt before it, or in the answer to that one
-    hit       of a prompt, the share that the simulated cache gives back
+    prompt    the bytes of a request up to the end of its last message: they become tokens; the rest are options
+    kept      the share of the previous prompt that this one begins with
+    seen      the share of a prompt that was in the previous prompt, or in the answer to it
+    hit       the share of a prompt that the simulated cache returns
 
 The cache follows what DeepSeek documents today: a unit ends where the input of a request ends, where the answer to it
-ends, and where two requests part; a request hits the longest unit that it begins with, as a whole. The units at fixed
-distances that it also has are left out, as they could only hide something.
+ends, and where two requests diverge. A request hits the longest unit that it begins with, as a whole. The real cache
+also has units at fixed distances; they are omitted, because they could only hide a miss.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,14 @@ from typing import Any
 import anyio
 import attrs
 
-from steadyhand.core.prompt import FileAttachment, Prompt, TextAttachment
-from steadyhand.core.questions import Answer
-from steadyhand.core.record import Mode
+from steadyhand.domain.records.prompt import FileAttachment, Prompt, TextAttachment
+from steadyhand.domain.records.record import Mode
+from steadyhand.domain.views.questions import Choice
 from tests.models.dialogue import Talk, answer, stem, talking
 from tests.models.streams import Ask, Dialect, End, Say, Step, Think, plain, written
-from tests.support.scripted import GatedDisk
+from tests.support.faults import GatedDisk, Operation
 from tests.support.scripted_provider import CUT, Scripted, ScriptedProvider
-from tests.support.turns import Place
+from tests.support.workspace import Workspace
 
 MODES: tuple[Mode, ...] = ("auto", "edits", "ask", "plan")
 turns_per_mode = 4
@@ -43,7 +44,7 @@ turns_per_mode = 4
 
 @attrs.frozen
 class Exchange:
-    """One request as it came, and what was answered; `steps` None: nothing whole."""
+    """One request as it came, and its answer; `steps` None: no whole answer."""
 
     body: bytes
     steps: tuple[Step, ...] | None
@@ -69,7 +70,7 @@ def calling(*steps: Step) -> tuple[Step, ...]:
 
 
 def turn_of(number: int) -> list[tuple[Step, ...] | Scripted]:
-    """The answers of one turn; a Scripted one fails and is asked for again."""
+    """The answers of one turn; a Scripted answer fails, and its request is repeated."""
     name = f"f{number % 7}.txt"
     turns: list[list[tuple[Step, ...] | Scripted]] = [
         [calling(Say("I write."), ask("write_file", path=name, content=f"turn {number}\n")), DONE],
@@ -90,7 +91,7 @@ def turn_of(number: int) -> list[tuple[Step, ...] | Scripted]:
 
 @attrs.define
 class Recorder:
-    """Answers as the turns say, and keeps what was asked."""
+    """Answers as the turns say, and keeps the requests."""
 
     dialect: Dialect
     exchanges: list[Exchange] = attrs.field(factory=list)
@@ -108,10 +109,15 @@ class Recorder:
         return Scripted([plain(written(self.dialect, (Say("This is withdrawn"),))), CUT])
 
 
+def _writes_result(armed: threading.Event, operation: Operation) -> bool:
+    return armed.is_set() and "result" in operation.kinds
+
+
 async def record(folder: Path, dialect: Dialect, turns: int) -> list[Exchange]:
-    """A session of so many turns: in thirds, of which the first ends killed in a write, the second in a command."""
-    place, recorder = Place.under(folder), Recorder(dialect)
-    place.write("AGENTS.md", "Be brief.\n")
+    """A session of this many turns, in thirds: the first ends with a kill in a write, the second with a kill in a
+    command."""
+    workspace, recorder = Workspace.under(folder), Recorder(dialect)
+    workspace.write("AGENTS.md", "Be brief.\n")
     bounds = [0, turns // 3, 2 * turns // 3, turns]
     killed_in = [
         ask("write_file", path="killed.txt", content="written before the kill\n"),
@@ -119,61 +125,67 @@ async def record(folder: Path, dialect: Dialect, turns: int) -> list[Exchange]:
     ]
     session: str | None = None
     async with ScriptedProvider(answering=recorder) as provider:
-        for life, (first, end) in enumerate(pairwise(bounds)):
+        for run, (first, end) in enumerate(pairwise(bounds)):
             armed = threading.Event()
-            disk = GatedDisk(lambda operation, armed=armed: armed.is_set() and "result" in operation.kinds)
-            async with talking(place, dialect, provider, life=life + 1, disk=disk) as talk:
-                talk.editor.held_back = lambda _: Answer("waive")
+            disk = GatedDisk(partial(_writes_result, armed))
+            async with talking(workspace, dialect, provider, run=run + 1, disk=disk) as talk:
+                talk.editor.held_back = lambda _: Choice("waive")
                 talk.editor.permission = _denies_now_and_then()
                 if session is None:
-                    session = await talk.rig.create()
-                await talk.rig.open(session)
-                for number in range(first, end - (life < len(killed_in))):
+                    session = await talk.server.create()
+                await talk.server.open(session)
+                for number in range(first, end - (run < len(killed_in))):
                     await _turn(talk, session, recorder, number)
-                if life < len(killed_in):
-                    copy = await _killed(talk, session, recorder, killed_in[life], armed, disk, place)
-            if life < len(killed_in):
-                place.put_back(copy)
+                if run < len(killed_in):
+                    copy = await _killed(talk, session, recorder, killed_in[run], armed, disk, workspace)
+            if run < len(killed_in):
+                workspace.put_back(copy)
     return recorder.exchanges
 
 
 async def _turn(talk: Talk, session: str, recorder: Recorder, number: int) -> None:
-    owner = await talk.rig.house.owner(session)
+    owner = await talk.server.registry.open_session(session)
     if number % turns_per_mode == turns_per_mode - 1:
         await owner.set_mode(MODES[number // turns_per_mode % len(MODES)])
     if number % 5 == 2:
-        talk.rig.place.write("AGENTS.md", f"Be brief, for the {number}th time.\n")
+        talk.server.workspace.write("AGENTS.md", f"Be brief, for the {number}th time.\n")
     if number % 10 == 5:
-        await talk.rig.say(session, "/recovery", f"slash-{number}")
+        await talk.server.say(session, "/recovery", f"slash-{number}")
     if number % 6 == 3:
         recorder.due = [(Say("It is."), End("stop"))]
-        await talk.rig.say(session, Prompt("Is it?", aside=True), f"aside-{number}")
+        await talk.server.say(session, Prompt("Is it?", aside=True), f"aside-{number}")
     attached = (FileAttachment(f"f{number % 7}.txt"), TextAttachment("note", f"{number}")) if number % 4 == 1 else ()
     recorder.due = list(turn_of(number))
-    await talk.rig.say(session, Prompt(f"Do number {number}: “é”", attached), f"prompt-{number}")
+    await talk.server.say(session, Prompt(f"Do number {number}: “é”", attached), f"prompt-{number}")
 
 
 async def _killed(
-    talk: Talk, session: str, recorder: Recorder, call: Ask, armed: threading.Event, disk: GatedDisk, place: Place
+    talk: Talk,
+    session: str,
+    recorder: Recorder,
+    call: Ask,
+    armed: threading.Event,
+    disk: GatedDisk,
+    workspace: Workspace,
 ) -> Path:
-    """A turn in which the server dies before the result of its call is on disk: what stands there then."""
-    owner = await talk.rig.house.owner(session)
+    """A turn in which the server dies before the result of its call is on disk; a copy of what is on disk then."""
+    owner = await talk.server.registry.open_session(session)
     await owner.set_mode("auto")
     recorder.due = [calling(call)]
     armed.set()
-    accepted = await talk.rig.send(session, "Do it, and be killed", f"prompt-{call.tool}")
+    accepted = await talk.server.send(session, "Do it, and be killed", f"prompt-{call.tool}")
     await disk.wait_reached()
-    copy = place.keep(call.tool)
+    copy = workspace.keep(call.tool)
     known = len(recorder.exchanges)
     disk.go.set()
-    await owner.wait_ended(accepted.turn_id)
-    del recorder.exchanges[known:]  # the dead ask nothing
+    await owner.feed.wait_until_ended(accepted.turn_id)
+    del recorder.exchanges[known:]  # a killed server sends no more requests
     return copy
 
 
 def _denies_now_and_then() -> Any:
     asked = iter(range(10**6))
-    return lambda _: Answer("reject" if next(asked) % 3 == 2 else "once")
+    return lambda _: Choice("reject" if next(asked) % 3 == 2 else "once")
 
 
 # --- measuring -----------------------------------------------------------------------------------------------
@@ -181,20 +193,21 @@ def _denies_now_and_then() -> Any:
 
 @attrs.frozen
 class Measured:
-    """Of one recorded session, as the module says; shares of all bytes, and of the request that had least."""
+    """The values of one recorded session, as the module defines them: shares of all bytes, and of the request with the
+    least."""
 
     requests: int
     bytes: int  # of all prompts
     kept: float
     kept_least: float
-    whole: float  # as `kept`, of whole requests with the options behind their messages
+    whole: float  # as `kept`, for whole requests with the options behind their messages
     seen: float
     hit: float
-    hit_least: float  # of what was seen
+    hit_least: float  # as a share of what was seen
 
 
 def measured(dialect: Dialect, exchanges: Sequence[Exchange]) -> Measured:
-    """Every request but the first against the one before it."""
+    """Every request but the first, compared with the previous one."""
     stems = [stem(exchange.body) for exchange in exchanges]
     cache = SimulatedCache()
     cache.take(stems[0])
@@ -224,14 +237,14 @@ def measured(dialect: Dialect, exchanges: Sequence[Exchange]) -> Measured:
 
 
 def common(one: bytes, other: bytes) -> int:
-    """How many bytes they begin with in common."""
+    """The number of bytes that both begin with."""
     if other.startswith(one):
         return len(one)
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _with_the_answer(dialect: Dialect, before: bytes, now: bytes, steps: tuple[Step, ...] | None) -> int:
-    """How far this prompt is the one before it and the answer to that, if the answer goes back as it was said."""
+    """How far this prompt is the previous one and the answer to it, if the answer goes back unchanged."""
     mark = b'{"role":"assistant"'
     at = now.find(mark, len(before))
     if steps is None or at < 0 or now[len(before) : at].strip(b"]},"):
@@ -242,7 +255,7 @@ def _with_the_answer(dialect: Dialect, before: bytes, now: bytes, steps: tuple[S
 
 
 def _as_said(dialect: Dialect, told: Any, steps: tuple[Step, ...]) -> bool:
-    """Whether an outgoing message says what was streamed; ids are ours and no part of an answer."""
+    """Whether an outgoing message has what was streamed; ids are ours and not part of an answer."""
     streamed = (
         "".join(step.text for step in steps if isinstance(step, Say)),
         "".join(step.text for step in steps if isinstance(step, Think)),
@@ -261,17 +274,17 @@ def _as_said(dialect: Dialect, told: Any, steps: tuple[Step, ...]) -> bool:
 
 @attrs.define
 class SimulatedCache:
-    """Units as the module says."""
+    """Units as the module defines them."""
 
     units: set[bytes] = attrs.field(factory=set)
     prompts: list[bytes] = attrs.field(factory=list)
 
     def hit(self, prompt: bytes) -> int:
-        """How many bytes of it are there."""
+        """The number of bytes of the prompt that are in the cache."""
         return max((len(unit) for unit in self.units if prompt.startswith(unit)), default=0)
 
     def take(self, prompt: bytes) -> None:
-        """A request is over."""
+        """Add the units of a request that has ended."""
         self.units.add(prompt)
         if self.prompts:
             self.units.add(prompt[: common(self.prompts[-1], prompt)])
@@ -279,7 +292,7 @@ class SimulatedCache:
 
 
 def prefix_lines(base: Path, turns: int) -> Iterator[str]:
-    """The table's lines."""
+    """The lines of the table."""
     for dialect in ("chat", "messages"):
         folder = base / dialect
         folder.mkdir()
@@ -291,9 +304,9 @@ def shown(dialect: Dialect, turns: int, found: Measured) -> Iterator[str]:
     name = {"chat": "chat completions", "messages": "Messages API"}[dialect]
     yield f"{name}: {turns} turns, {found.requests} requests, {found.bytes / 1e6:.2f} MB of prompts"
     for what, share, more in (
-        ("of the prompt before, kept as the beginning", found.kept, f"least {found.kept_least:.2%}"),
-        ("the same of whole requests, options and all", found.whole, ""),
+        ("of the previous prompt, kept as the beginning", found.kept, f"least {found.kept_least:.2%}"),
+        ("the same for whole requests with their options", found.whole, ""),
         ("of a prompt, seen before", found.seen, ""),
-        ("of a prompt, hit in the simulated cache", found.hit, f"of what was seen, least {found.hit_least:.2%}"),
+        ("of a prompt, hit in the simulated cache", found.hit, f"of what was seen; least {found.hit_least:.2%}"),
     ):
         yield f"  {what:<46}{share:>8.2%}  {more}".rstrip()

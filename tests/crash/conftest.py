@@ -1,5 +1,5 @@
-"""Folders for tests that die or open very often: in memory where there is such a file system, as syncs cost there
-nothing; a crash of the process loses nothing that a sync would have kept.
+"""Folders for tests that die or open very often: on a file system in memory if there is one, because a sync costs
+nothing there. A crash of the process loses nothing that a sync would have kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ memory_disk = Path("/dev/shm")
 
 @pytest.fixture
 def in_memory(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system in memory, where there is one."""
+    """A folder on a file system in memory, if there is one."""
     if not memory_disk.is_dir():
         yield tmp_path
         return

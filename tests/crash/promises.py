@@ -1,16 +1,17 @@
-"""The stories that are killed everywhere, and what must hold afterwards, wherever that was.
+"""The scenarios that are killed at every operation, and what must hold afterwards, wherever the kill was.
 
-Each story is one turn. `WORDS` is told to the practice model: it reads, writes, edits, moves and deletes files and runs
-a command that appends a line to one, so that a second run of it would be seen. `HAND` calls the tools that the practice
-model has no word for: the other reads, a move over a file, a background command that is read and stopped.
+Each scenario is one turn. The practice model plays `WORDS`: it reads, writes, edits, moves and deletes files, and runs
+a command that appends a line to a file, so that a second run of the command would be visible. `HAND` calls the tools
+that the practice model has no word for: the other reads, a move over a file, a background command that is read and
+stopped.
 
-`Left` is what the first life left, read here anew: whole lines of the journal, the files, the kept contents and the
-processes; nothing of the product's own reading. `lives_after` are the lives that follow; `keeps_promises` compares.
+`Left` is what the first process run left, read here without the product's own reading: the whole lines of the journal,
+the files, the kept contents and the processes. `later_runs` starts the process runs that follow; `keeps_promises`
+compares.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -18,38 +19,43 @@ from typing import Any
 
 import attrs
 
-from steadyhand.adapters import process_list
-from steadyhand.adapters.model_practice import PracticeModel
-from steadyhand.core.folded import Call
-from steadyhand.core.ledger import Ledger
-from steadyhand.core.record import Check, Record, Result, Settlement
-from steadyhand.core.recovery import SettleSetting
-from steadyhand.core.refusal import Refused
-from steadyhand.core.transcript import outgoing, validate
-from steadyhand.core.views import CallState, Snapshot
-from steadyhand.core.words import outcome_of, state_of
+from steadyhand.adapters.models.practice import PracticeModel
+from steadyhand.adapters.processes import process_table
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.ledger.ledger import Ledger
+from steadyhand.domain.ledger.state import ToolCall
+from steadyhand.domain.model.transcript import outgoing_messages, validate
+from steadyhand.domain.records.record import Check, Record, Result, Settlement
+from steadyhand.domain.recovery.tables import SettleSetting
+from steadyhand.domain.views.sentences import outcome_of, state_of
+from steadyhand.domain.views.types import CallState, Snapshot
 from steadyhand.journal.format import read_journal
-from steadyhand.ports import Disk, Models
-from steadyhand.session.resolving import Wanted, resolve
-from steadyhand.session.surviving import end_survivors
+from steadyhand.ports.disk import Disk
+from steadyhand.ports.model import Models
+from steadyhand.session.recovery.resolve import ResolutionRequest
+from steadyhand.session.recovery.survivors import end_survivors
+from steadyhand.session.service.resolutions import resolve
 from tests.journal import second_reader
-from tests.support.calling_model import calling_models
+from tests.support.editor import ScriptedEditor
 from tests.support.fakes import id_of
-from tests.support.turns import Place, Rig, ScriptedEditor, rig
+from tests.support.in_process_server import InProcessServer, practice_server
+from tests.support.journals import whole_records
+from tests.support.model import calling_models
+from tests.support.workspace import Workspace
 
-SESSION = id_of(1)  # the first id of the first life
+SESSION = id_of(1)  # the first id of the first run
 PROMPT = "prompt-1"
 COUNTER = "counter.txt"
 COMMAND = f"echo ran >> {COUNTER}"
 JOB = "exec sleep 60"
-"""Of a background command; it ends by itself if a test breaks off."""
+"""Of a background command; it ends by itself if a test is interrupted."""
 NOTES = {"notes.txt": "a note\n"}
 Files = Mapping[str, "str | None"]
 
 
 @attrs.frozen
-class Story:
-    """One turn. `before` and `after`: every file that it changes, None where there is none."""
+class Scenario:
+    """One turn. `before` and `after`: every file that it changes; None: there is no such file."""
 
     prompt: str
     before: Files
@@ -62,13 +68,15 @@ class Story:
         """The workspace after it."""
         return {**NOTES, **{name: content for name, content in self.after.items() if content is not None}}
 
-    def life(self, place: Place, number: int, settle: SettleSetting = "checked", disk: Disk | None = None) -> Any:
-        """One life of a server with its model; an async context manager of a `Rig`."""
+    def server(
+        self, workspace: Workspace, number: int, settle: SettleSetting = "checked", disk: Disk | None = None
+    ) -> Any:
+        """One process run of a server with the model of the scenario, as an async context manager."""
         editor = ScriptedEditor(user=lambda _: "tea")
-        return rig(place, life=number, settle=settle, disk=disk, models=self.models, editor=editor)
+        return practice_server(workspace, run=number, settle=settle, disk=disk, models=self.models, editor=editor)
 
 
-WORDS = Story(
+WORDS = Scenario(
     "\n".join(
         [
             "show notes.txt",
@@ -89,7 +97,7 @@ WORDS = Story(
         "deep/there.txt": "moved\n", "gone.txt": None, COUNTER: "ran\n",
     },
 )  # fmt: skip
-HAND = Story(
+HAND = Scenario(
     "\n".join(
         [
             'list_files {} & find_files {"pattern": "*.txt"} & search_text {"pattern": "note"} & diagnostics {}',
@@ -108,38 +116,46 @@ HAND = Story(
 )
 
 
-def lay_out(place: Place, story: Story = WORDS) -> Place:
-    """The workspace before the story."""
-    for name, content in {**NOTES, **story.before}.items():
+def lay_out(workspace: Workspace, scenario: Scenario = WORDS) -> Workspace:
+    """Write the files of the workspace before the scenario."""
+    for name, content in {**NOTES, **scenario.before}.items():
         if content is not None:
-            place.write(name, content)
-    return place
+            workspace.write(name, content)
+    return workspace
 
 
-async def tell_story(house: Rig, story: Story = WORDS) -> str:
-    """A session and the story in it; how the turn ended."""
-    session_id = await house.create()
+async def play_scenario(server: InProcessServer, scenario: Scenario = WORDS) -> str:
+    """Create a session and play the scenario in it; how the turn ended."""
+    session_id = await server.create()
     assert session_id == SESSION
-    return (await house.say(session_id, story.prompt, PROMPT)).reason
+    return (await server.say(session_id, scenario.prompt, PROMPT)).reason
 
 
 @attrs.frozen
 class Left:
-    """What a life left on disk."""
+    """What a process run left on disk."""
 
     records: list[dict[str, Any]]
     files: dict[str, str]
-    kept: frozenset[str] = frozenset()  # digests whose content lies in `checkpoints/`
+    kept: frozenset[str] = frozenset()  # digests whose content is in `checkpoints/`
     alive: frozenset[str] = frozenset()  # attempts of background commands of which a process lives
+    torn_start: str | None = None  # the beginning of the attempt id in a half-written start at the end
 
     @staticmethod
-    def of(place: Place, session_id: str = SESSION, has_jobs: bool = False) -> Left:
-        records = whole_records(place.journal(session_id))
+    def of(workspace: Workspace, session_id: str = SESSION, has_jobs: bool = False) -> Left:
+        records = whole_records(workspace.journal(session_id))
         commands = {r["attemptId"] for r in records if r["kind"] == "intent" and r["tool"] == "run_command"}
         alive = {mark for mark in commands if has_jobs and survivors(mark)}
-        checkpoints = place.session(session_id) / "checkpoints"
+        checkpoints = workspace.session_directory(session_id) / "checkpoints"
         kept = {path.name for path in checkpoints.glob("*") if _digest(path.read_bytes()) == path.name}
-        return Left(records, place.files(), frozenset(kept), frozenset(alive))
+        torn = second_reader.read(workspace.journal(session_id)).torn_start
+        return Left(records, workspace.files(), frozenset(kept), frozenset(alive), torn)
+
+    def is_torn_start(self, call: ToolCall) -> bool:
+        """Whether the journal ends in a half-written start of this call, which counts as a start (case 134)."""
+        if self.torn_start is None or call.attempt is None:
+            return False
+        return call.attempt.attempt_id.startswith(self.torn_start)
 
     def having(self, kind: str) -> set[str]:
         """The calls that have a record of that kind."""
@@ -147,10 +163,16 @@ class Left:
 
     @property
     def proposed(self) -> dict[str, tuple[str, tuple[str, ...] | None]]:
-        """Call id → its tool and the files it changes, of every call whose message is on disk; None: it reads."""
+        """Call id → its tool and the files it changes, for every call whose message is on disk; None: it only reads."""
         messages = [record for record in self.records if record["kind"] == "assistant"]
         calls = [call for message in messages for call in message.get("calls", ())]
         return {call["callId"]: (call["tool"], changes(call["tool"], call["arguments"])) for call in calls}
+
+    def reads_of_nothing(self, scenario: Scenario) -> set[str]:
+        """The calls that read a file which the scenario creates; the model reads it before it writes it."""
+        calls = [call for record in self.records if record["kind"] == "assistant" for call in record.get("calls", ())]
+        reads = {call["callId"]: json.loads(call["arguments"]) for call in calls if call["tool"] == "read_file"}
+        return {call_id for call_id, given in reads.items() if scenario.before.get(given["path"], "") is None}
 
     @property
     def prompted(self) -> bool:
@@ -159,8 +181,8 @@ class Left:
 
 
 def survivors(mark: str) -> list[int]:
-    """The processes that carry an attempt's mark."""
-    found = process_list.survivors(mark)
+    """The processes that carry the mark of an attempt."""
+    found = process_table.find_survivors(mark)
     assert found is not None, "processes can be told here"
     return [one.pid for one in found]
 
@@ -169,17 +191,8 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def whole_records(content: bytes) -> list[dict[str, Any]]:
-    """The records that are whole. Only the last line can be torn by a kill; a beginning of JSON is no JSON."""
-    lines = content.split(b"\n")
-    records = [json.loads(line) for line in lines[:-1]]
-    with contextlib.suppress(ValueError):
-        records.append(json.loads(lines[-1]))
-    return records
-
-
 def changes(tool: str, arguments: str) -> tuple[str, ...] | None:
-    """The files that a call of a story changes; None if it only reads."""
+    """The files that a call of a scenario changes; None if it only reads."""
     given = json.loads(arguments)
     match tool:
         case "write_file" | "edit_file" | "delete_file":
@@ -196,22 +209,22 @@ def changes(tool: str, arguments: str) -> tuple[str, ...] | None:
 
 @attrs.frozen
 class Opened:
-    """A session as it was opened after a death."""
+    """A session as it was opened after a kill."""
 
     ledger: Ledger
     snapshot: Snapshot
-    states: dict[str, CallState]  # call id → as on the wire
+    states: dict[str, CallState]  # call id → as in the protocol
     journal: bytes
     files: dict[str, str]
     writable: bool
     epoch: str | None
-    half_written: list[str]  # in the session's own folder
-    told: str  # what the person was told meanwhile
+    half_written: list[str]  # in the session's directory
+    told: str  # the messages to the user meanwhile
 
 
 @attrs.frozen
 class Later:
-    """The lives after a death."""
+    """The process runs after a kill."""
 
     opened: Opened
     journals: list[bytes]  # after each further opening
@@ -219,117 +232,123 @@ class Later:
     next_files: dict[str, str]
     resent: str | None  # how the turn of the resent prompt ended; None: it ran nothing
     last_files: dict[str, str]
-    partly: dict[str, str]  # title → what an inspection says, of effects whose paths disagree
-    still_alive: list[int]  # processes of background commands, when all that the server knows of was stopped
+    partly: dict[str, str]  # title → the words of an inspection, for effects whose paths disagree
+    still_alive: list[
+        int
+    ]  # processes of background commands that live after everything the server knows of was stopped
 
 
-async def opened(house: Rig, session_id: str = SESSION) -> Opened:
-    """Open a session and say what is seen."""
-    view = await house.open(session_id)
+async def opened(server: InProcessServer, session_id: str = SESSION) -> Opened:
+    """Open a session and return what is seen."""
+    view = await server.open(session_id)
     calls = [call for message in view.messages for call in message.calls or ()]
-    folder = house.place.session(session_id)
+    folder = server.workspace.session_directory(session_id)
     return Opened(
-        house.ledger(session_id),
+        server.ledger(session_id),
         view.snapshot,
         {call.call_id: call.state for call in calls},
-        house.place.journal(session_id),
-        house.place.files(),
+        server.workspace.journal(session_id),
+        server.workspace.files(),
         view.session.read_only is None,
         view.session.epoch,
         [path.name for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".new")],
-        "\n".join(house.editor.messages),
+        "\n".join(server.editor.messages),
     )
 
 
-async def lives_after(place: Place, settle: SettleSetting = "checked", life: int = 2, story: Story = WORDS) -> Later:
-    """Open three times, each in a new life; go on in the last, and send the prompt of the first again.
+async def later_runs(
+    workspace: Workspace, settle: SettleSetting = "checked", run: int = 2, scenario: Scenario = WORDS
+) -> Later:
+    """Open three times, each in a new process run; continue in the last one, and send the prompt of the first run
+    again.
 
-    `life`: the number of the first of them."""
-    async with story.life(place, life, settle) as house:
-        first = await opened(house)
+    `run`: the number of the first of them.
+    """
+    async with scenario.server(workspace, run, settle) as server:
+        first = await opened(server)
     journals = []
     for again in (1, 2):
-        async with story.life(place, life + again, settle) as house:
-            await house.open(SESSION)
-            journals.append(place.journal(SESSION))
-    async with story.life(place, life + 3, settle) as house:
-        return await _go_on(house, first, journals, story)
+        async with scenario.server(workspace, run + again, settle) as server:
+            await server.open(SESSION)
+            journals.append(workspace.journal(SESSION))
+    async with scenario.server(workspace, run + 3, settle) as server:
+        return await _go_on(server, first, journals, scenario)
 
 
-async def _go_on(house: Rig, first: Opened, journals: list[bytes], story: Story) -> Later:
-    ended = await house.say(SESSION, "say on", "prompt-2")
-    _history_is_sound(house.ledger(SESSION))
-    files = house.place.files()
-    marks = [job.attempt_id for job in house.ledger(SESSION).open_jobs()]
-    marks += [one.attempt_id for one in house.ledger(SESSION).uncertain() if one.tool == "run_command"]
-    if story.has_jobs:
-        await _stop_what_is_left(house)
-    alive = [pid for mark in marks for pid in survivors(mark)] if story.has_jobs else []
-    partly = await _partly(house)
-    accepted = await house.send(SESSION, story.prompt, PROMPT)
-    owner = house.house.owners[SESSION]
-    resent = None if accepted.duplicate else (await owner.wait_ended(accepted.turn_id)).reason
-    _history_is_sound(house.ledger(SESSION))
-    return Later(first, journals, ended.reason, files, resent, house.place.files(), partly, alive)
+async def _go_on(server: InProcessServer, first: Opened, journals: list[bytes], scenario: Scenario) -> Later:
+    ended = await server.say(SESSION, "say on", "prompt-2")
+    _history_is_sound(server.ledger(SESSION))
+    files = server.workspace.files()
+    marks = [job.attempt_id for job in server.ledger(SESSION).open_jobs()]
+    marks += [one.attempt_id for one in server.ledger(SESSION).uncertain() if one.tool == "run_command"]
+    if scenario.has_jobs:
+        await _stop_what_is_left(server)
+    alive = [pid for mark in marks for pid in survivors(mark)] if scenario.has_jobs else []
+    partly = await _partly(server)
+    accepted = await server.send(SESSION, scenario.prompt, PROMPT)
+    session = server.registry.sessions[SESSION]
+    resent = None if accepted.duplicate else (await session.feed.wait_until_ended(accepted.turn_id)).reason
+    _history_is_sound(server.ledger(SESSION))
+    return Later(first, journals, ended.reason, files, resent, server.workspace.files(), partly, alive)
 
 
-async def _stop_what_is_left(house: Rig) -> None:
-    """Background commands by their ids, and what an uncertain start left, by its inspection."""
-    owner = house.house.owners[SESSION]
-    for number, job in enumerate(owner.ledger.open_jobs()):
-        await house.say(SESSION, f'stop_command {{"jobId": "{job.job_id}"}}', f"stop-{number}")
-    for attempt in owner.ledger.uncertain():
+async def _stop_what_is_left(server: InProcessServer) -> None:
+    """Stop background commands by their ids, and what an uncertain start left by its inspection."""
+    session = server.registry.sessions[SESSION]
+    for number, job in enumerate(session.ledger.open_jobs()):
+        await server.say(SESSION, f'stop_command {{"jobId": "{job.job_id}"}}', f"stop-{number}")
+    for attempt in session.ledger.uncertain():
         if attempt.tool == "run_command":
-            seen = await resolve(owner, Wanted(attempt.attempt_id, "inspect"))
+            seen = await resolve(session, ResolutionRequest(attempt.attempt_id, "inspect"))
             assert seen.inspection is not None
-            await end_survivors(owner, attempt.attempt_id, seen.inspection.inspection_id)
+            await end_survivors(session, attempt.attempt_id, seen.inspection.inspection_id)
 
 
-async def _partly(house: Rig) -> dict[str, str]:
-    owner, said = house.house.owners[SESSION], {}
-    for attempt in owner.ledger.uncertain():
+async def _partly(server: InProcessServer) -> dict[str, str]:
+    session, said = server.registry.sessions[SESSION], {}
+    for attempt in session.ledger.uncertain():
         if attempt.check == "conflict":
-            seen = await resolve(owner, Wanted(attempt.attempt_id, "inspect"))
+            seen = await resolve(session, ResolutionRequest(attempt.attempt_id, "inspect"))
             assert seen.inspection is not None
             said[attempt.title] = seen.inspection.text
     return said
 
 
-async def lives_without(place: Place, story: Story = WORDS) -> dict[str, str]:
-    """After a death before anything of the session was on disk: the server works, and the story goes well anew.
+async def runs_without_session(workspace: Workspace, scenario: Scenario = WORDS) -> dict[str, str]:
+    """After a kill before anything of the session was on disk: the server works, and the scenario runs well again.
 
-    The session itself was promised to nobody: it may be there, empty, or not.
+    Nobody was promised the session itself: it may be there, empty, or not.
     """
-    async with story.life(place, 2) as house:
-        assert {view.session_id for view in await house.house.listed()} <= {SESSION}
-        if not await _opens(house):
-            assert not place.journal(SESSION), "a session of which anything is there opens"
-        session_id = await house.create()
-        assert (await house.say(session_id, story.prompt)).reason == "done"
-    return place.files()
+    async with scenario.server(workspace, 2) as server:
+        assert {view.session_id for view in await server.registry.list_sessions()} <= {SESSION}
+        if not await _opens(server):
+            assert not workspace.journal(SESSION), "a session of which anything is there opens"
+        session_id = await server.create()
+        assert (await server.say(session_id, scenario.prompt)).reason == "done"
+    return workspace.files()
 
 
-async def _opens(house: Rig) -> bool:
+async def _opens(server: InProcessServer) -> bool:
     try:
-        await house.open(SESSION)
+        await server.open(SESSION)
     except Refused:
         return False
     return True
 
 
 def _history_is_sound(ledger: Ledger) -> None:
-    messages = outgoing(ledger)
+    messages = outgoing_messages(ledger)
     assert messages
     validate(messages)
 
 
-def keeps_promises(left: Left, later: Later, settle: SettleSetting = "checked", story: Story = WORDS) -> None:
-    """Every promise about a death, as the disk shows it."""
-    for name, content in story.before.items():
-        assert left.files.get(name) in (content, story.after[name]), f"{name} is neither old nor new"
+def keeps_promises(left: Left, later: Later, settle: SettleSetting = "checked", scenario: Scenario = WORDS) -> None:
+    """Assert every promise about a kill, as the disk shows it."""
+    for name, content in scenario.before.items():
+        assert left.files.get(name) in (content, scenario.after[name]), f"{name} is neither old nor new"
     first = later.opened
-    _evidence_is_there(left, story)
-    _each_call_as_the_disk_says(left, later, settle, story)
+    _evidence_is_there(left, scenario)
+    _each_call_as_the_disk_says(left, later, settle, scenario)
     _nothing_runs_untold(left, later)
     _said_once(first.ledger, read_journal(first.journal).records)
     _read_by_another(first.journal)
@@ -342,11 +361,12 @@ def keeps_promises(left: Left, later: Later, settle: SettleSetting = "checked", 
         assert later.last_files == first.files, "a resent prompt ran again"
     else:
         assert later.resent == "done"
-        assert later.last_files == story.last_files
+        assert later.last_files == scenario.last_files
 
 
-def _evidence_is_there(left: Left, story: Story) -> None:
-    """A start names each path with the content before and intended, and what was there before is kept (J3, W8)."""
+def _evidence_is_there(left: Left, scenario: Scenario) -> None:
+    """A start names each path with the content before and the intended content, and the content before is kept (J3,
+    W8)."""
     for record in left.records:
         if record["kind"] != "started":
             continue
@@ -354,26 +374,30 @@ def _evidence_is_there(left: Left, story: Story) -> None:
         evidence = {one["path"]: one for one in record.get("evidence", ())}
         assert set(evidence) == set(files or ()) - {COUNTER}, "a start names other paths than its call"
         for name, one in evidence.items():
-            before, after = story.before[name], story.after[name]
+            before, after = scenario.before[name], scenario.after[name]
             assert one.get("before") == (None if before is None else _digest(before.encode()))
             assert one.get("intended") == (None if after is None else _digest(after.encode()))
             assert before is None or one["checkpoint"] in left.kept, f"the content of {name} before is not kept"
 
 
-def _each_call_as_the_disk_says(left: Left, later: Later, settle: SettleSetting, story: Story) -> None:
+def _each_call_as_the_disk_says(left: Left, later: Later, settle: SettleSetting, scenario: Scenario) -> None:
     first = later.opened
     started, ended = left.having("started"), left.having("result")
-    replied = left.having("tool")
+    replied, missing = left.having("tool"), left.reads_of_nothing(scenario)
     assert set(first.states) == set(left.proposed), "each call has one state"
     for call_id, (tool, files) in left.proposed.items():
         call, state = first.ledger.calls[call_id], first.states[call_id]
         if files is None:
-            assert state == ("returned" if call_id in replied else "notRun"), f"a read is never {state} [C7]"
+            over = ("failed" if call_id in missing else "returned") if call_id in replied else "notRun"
+            assert state == over, f"a read is never {state} [C7]"
             continue
-        new = {name for name in files if first.files.get(name) != story.before[name]}
+        new = {name for name in files if first.files.get(name) != scenario.before[name]}
         if call_id in ended:
             assert state == "returned"
             assert new == set(files)
+        elif left.is_torn_start(call):
+            assert not new, f"{tool} did something before its start was durable [I1]"
+            _uncertain(call, state, None, settle)
         elif call_id in started:
             check: Check = "satisfied" if new == set(files) else "conflict" if new else "unchanged"
             _uncertain(call, state, None if tool in ("run_command", "stop_command") else check, settle)
@@ -386,10 +410,11 @@ def _each_call_as_the_disk_says(left: Left, later: Later, settle: SettleSetting,
                 assert outcome_of(call)[0] == "interrupted_before_execution"
 
 
-def _uncertain(call: Call, state: CallState, check: Check | None, settle: SettleSetting) -> None:
-    """It may have run: unknown for ever as history, and settled only by what the files prove of now [I3, I9].
+def _uncertain(call: ToolCall, state: CallState, check: Check | None, settle: SettleSetting) -> None:
+    """It may have run: its result stays unknown in the history, and only what the files prove now settles it [I3, I9].
 
-    `check`: what the files say, None where there is nothing to check."""
+    `check`: what the files say; None if there is nothing to check.
+    """
     attempt = call.attempt
     assert attempt is not None
     assert attempt.result is not None
@@ -405,16 +430,16 @@ def _uncertain(call: Call, state: CallState, check: Check | None, settle: Settle
     assert attempt.settlement.settled == ("checked_present" if check == "satisfied" else "checked_absent")
 
 
-def _partial_state_is_named(partly: Mapping[str, str], call: Call, files: tuple[str, ...], new: set[str]) -> None:
-    """Which path is how, in the words of an inspection (W3)."""
+def _partial_state_is_named(partly: Mapping[str, str], call: ToolCall, files: tuple[str, ...], new: set[str]) -> None:
+    """The words of an inspection say how each path is (W3)."""
     assert call.attempt is not None
     named = ", ".join(f"{name}: {'satisfied' if name in new else 'unchanged'}" for name in files)
     assert named in partly[call.attempt.title]
 
 
 def _nothing_runs_untold(left: Left, later: Later) -> None:
-    """A process in the background has its start on disk; it is told with its mark, or its start is uncertain; it is
-    no uncertain effect once that returned; opening ends none, and it can be stopped (E5, I1, I4)."""
+    """A background process has its start on disk. A message has its mark, or its start is uncertain. It is no uncertain
+    effect once the start has returned. Opening ends none, and it can be stopped (E5, I1, I4)."""
     ledger = later.opened.ledger
     for mark in left.alive:
         attempt = ledger.attempts[mark]
@@ -427,14 +452,14 @@ def _nothing_runs_untold(left: Left, later: Later) -> None:
 
 
 def _read_by_another(journal: bytes) -> None:
-    """The second reader finds the same records in it, and no damage."""
+    """The second reader finds the same records in the journal, and no damage."""
     reading = second_reader.read(journal)
     assert (reading.damaged, reading.breaks, reading.tail, reading.newer) == (0, set(), "clean", False)
     assert reading.records == whole_records(journal)
 
 
 def _said_once(ledger: Ledger, records: Any) -> None:
-    """One end and at most one settlement for each attempt, none refused (J14, C4)."""
+    """One end and at most one settlement for each attempt, and no refused record (J14, C4)."""
     assert ledger.refused == []
     for kind in (Result, Settlement):
         found: list[Record] = [stamped.record for stamped in records if isinstance(stamped.record, kind)]
@@ -447,7 +472,7 @@ def _said_once(ledger: Ledger, records: Any) -> None:
 
 
 def _nothing_done_by_opening(left: Left, first: Opened) -> None:
-    """Only temporary files that a start names may go; every record that was there is there (I4, C8, W9)."""
+    """Opening removes only temporary files that a start names; every record is still there (I4, C8, W9)."""
     assert first.files == {name: content for name, content in left.files.items() if not temporary(name)}
     kept = whole_records(first.journal)
     assert kept[: len(left.records)] == left.records
@@ -457,5 +482,5 @@ def _nothing_done_by_opening(left: Left, first: Opened) -> None:
 
 
 def temporary(name: str) -> bool:
-    """Whether it is one of ours, beside a file that is being replaced."""
+    """Whether the file is one of ours, beside a file that is being replaced."""
     return name.rpartition("/")[2].startswith(".") and name.endswith(".steadyhand")

@@ -1,8 +1,9 @@
-"""The disk fails at every durable operation of a turn, once and for good, and is mended; the same process goes on.
+"""The disk fails at every durable operation of a turn, once and from then on; it is repaired, and the same process goes
+on.
 
-Faults come in through the disk alone (tests/support/disks.py). What the journal acknowledged is written down beside it
-(`Acknowledged`), so that the file can be compared with every promise that was made. The story is the one of
-tests/crash/promises.py, with a scripted command.
+Faults come through the disk alone (tests/support/faults.py). `Acknowledged` lists what the journal acknowledged, so
+that the file can be compared with every promise. The scenario is that of tests/crash/promises.py, with a scripted
+command.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Literal
 import attrs
 import pytest
 
-from steadyhand.adapters.disk import system_disk
-from steadyhand.core.ledger import Ledger
-from steadyhand.core.record import Record, Stamped, Started
-from steadyhand.core.refusal import Refused
-from steadyhand.core.show import Live, call_state
-from steadyhand.core.transcript import outgoing, validate
-from steadyhand.core.views import TurnEnded
-from steadyhand.journal.log import Journal
+from steadyhand.adapters.disk.posix import system_disk
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.ledger.ledger import Ledger
+from steadyhand.domain.model.transcript import outgoing_messages, validate
+from steadyhand.domain.records.record import Record, Stamped, Started
+from steadyhand.domain.views.render import LiveState, call_state
+from steadyhand.domain.views.types import TurnEnded
+from steadyhand.journal.journal import Journal
 from tests.crash.promises import (
     COMMAND,
     COUNTER,
@@ -33,12 +34,13 @@ from tests.crash.promises import (
     changes,
     lay_out,
     temporary,
-    whole_records,
 )
-from tests.support.disks import CountingDisk, MatchingFault, Operation, carries
 from tests.support.fakes import FakeProcesses, Run, Script
+from tests.support.faults import CountingDisk, MatchingFault, Operation, carries
+from tests.support.in_process_server import InProcessServer, practice_server
+from tests.support.journals import whole_records
 from tests.support.systems import linux_only
-from tests.support.turns import Place, Rig, rig
+from tests.support.workspace import Workspace
 
 pytestmark = [linux_only, pytest.mark.anyio, pytest.mark.timeout(240)]
 
@@ -49,7 +51,7 @@ DID_NOT_RUN = ("notRun", "refused", "failed")
 
 @attrs.define
 class Acknowledged:
-    """Every record that a journal called durable, and every one it was asked to make so in vain."""
+    """Every record that a journal called durable, and every record that it failed to make durable."""
 
     durable: list[Stamped] = attrs.field(factory=list)
     waiting: list[Stamped] = attrs.field(factory=list)
@@ -77,34 +79,34 @@ def acknowledged(monkeypatch: pytest.MonkeyPatch) -> Acknowledged:
 
 
 @pytest.fixture
-def places(in_memory: Path) -> Callable[[], Place]:
-    """Places, one after another."""
+def workspaces(in_memory: Path) -> Callable[[], Workspace]:
+    """Workspaces, one after another."""
     numbers = iter(range(10_000))
-    return lambda: lay_out(Place.under(in_memory / f"place-{next(numbers)}"))
+    return lambda: lay_out(Workspace.under(in_memory / f"place-{next(numbers)}"))
 
 
-def processes(place: Place) -> FakeProcesses:
-    """The story's command, without a shell."""
+def processes(workspace: Workspace) -> FakeProcesses:
+    """The command of the scenario, without a shell."""
 
     def effect(_: Run) -> None:
-        with open(place.workspace / COUNTER, "a", encoding="utf-8") as file:
+        with open(workspace.root / COUNTER, "a", encoding="utf-8") as file:
             file.write("ran\n")
 
     return FakeProcesses({COMMAND: Script(effect=effect)})
 
 
 def mend(disk: MatchingFault) -> None:
-    """From now on nothing fails any more."""
+    """Repair the disk: from now on nothing fails any more."""
     disk.matches = lambda operation: False
     disk.then = None
 
 
-async def story_operations(place: Place) -> list[Operation]:
+async def scenario_operations(workspace: Workspace) -> list[Operation]:
     counting = CountingDisk(system_disk())
-    async with rig(place, disk=counting, processes=processes(place)) as house:
-        assert (await house.say(await house.create(), WORDS.prompt, PROMPT)).reason == "done"
+    async with practice_server(workspace, disk=counting, processes=processes(workspace)) as server:
+        assert (await server.say(await server.create(), WORDS.prompt, PROMPT)).reason == "done"
         operations = list(counting.operations)
-    assert place.files() == WORDS.last_files
+    assert workspace.files() == WORDS.last_files
     assert len(operations) >= operations_min
     return operations
 
@@ -118,26 +120,28 @@ FAULTS: dict[str, tuple[Error, bool, int | None]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_fault_at_every_operation(places: Callable[[], Place], acknowledged: Acknowledged, fault: str) -> None:
-    """No body runs without a durable start, nothing acknowledged is lost, what may have run is never called not run,
-    the turn says once what is wrong; mended, the session goes on in a new epoch that begins with what was not
-    acknowledged (rows J4-J7, C3, C6, W9; [I1] [I3] [I12]; cases 23, 61)."""
+async def test_fault_at_every_operation_keeps_all_promises(
+    workspaces: Callable[[], Workspace], acknowledged: Acknowledged, fault: str
+) -> None:
+    """No body runs without a durable start, nothing acknowledged is lost, no call that may have run is called not run,
+    and the turn says once what is wrong. After the repair the session goes on in a new epoch, which begins with what
+    was not acknowledged (rows J4-J7, C3, C6, W9; [I1] [I3] [I12]; cases 23, 61)."""
     error, for_good, then = FAULTS[fault]
-    operations = await story_operations(places())
+    operations = await scenario_operations(workspaces())
     met = 0
     for operation in operations:
         if error == "short" and operation.verb != "write":
             continue
-        place = places()
+        workspace = workspaces()
         disk = MatchingFault(
             system_disk(), _at(operation.number, for_good), error, times=None if for_good else 1, then=then
         )
         acknowledged.durable.clear()
         acknowledged.waiting.clear()
         try:
-            await _faulty_life(place, disk, acknowledged)
+            await _faulty_run(workspace, disk, acknowledged)
             assert disk.failed
-            await _next_life(place)
+            await _next_runs(workspace)
         except AssertionError as broken:
             raise AssertionError(f"{fault} at operation {operation.number}: {operation}\n{broken}") from broken
         met += 1
@@ -148,43 +152,46 @@ def _at(number: int, for_good: bool) -> Callable[[Operation], bool]:
     return lambda operation: operation.number >= number if for_good else operation.number == number
 
 
-async def _faulty_life(place: Place, disk: MatchingFault, acknowledged: Acknowledged) -> None:
-    async with rig(place, disk=disk, processes=processes(place)) as house:
-        ended = await _story_or_refusal(house)
+async def _faulty_run(workspace: Workspace, disk: MatchingFault, acknowledged: Acknowledged) -> None:
+    async with practice_server(workspace, disk=disk, processes=processes(workspace)) as server:
+        ended = await _scenario_or_refusal(server)
         if isinstance(ended, Refused):
             assert ended.kind == "journalBroken"
             assert ended.message.endswith(".")
-            assert place.files() == {**NOTES, **{name: old for name, old in WORDS.before.items() if old is not None}}
+            assert workspace.files() == {
+                **NOTES,
+                **{name: old for name, old in WORDS.before.items() if old is not None},
+            }
             mend(disk)
             return
-        owner = house.house.owners[SESSION]
-        broken = owner.journal is not None and owner.journal.broken is not None
-        _only_what_was_started(place, owner.ledger, acknowledged)
-        _acknowledged_is_kept(place, acknowledged)
+        session = server.registry.sessions[SESSION]
+        broken = session.log.journal is not None and session.log.journal.broken is not None
+        _only_what_was_started(workspace, session.ledger, acknowledged)
+        _acknowledged_is_kept(workspace, acknowledged)
         assert ended.reason == ("journalBroken" if broken else "done")
-        assert [warning.code for warning in house.editor.warnings] == ["notKept"] * broken
-        before, first = place.journal(SESSION), acknowledged.durable[-1].seq + 1
+        assert [warning.code for warning in server.editor.warnings] == ["notKept"] * broken
+        before, first = workspace.journal(SESSION), acknowledged.durable[-1].seq + 1
         mend(disk)
-        await _mended(house, owner.epoch, before, first if broken else None)
-        _acknowledged_is_kept(place, acknowledged)
+        await _mended(server, session.epoch, before, first if broken else None)
+        _acknowledged_is_kept(workspace, acknowledged)
 
 
-async def _story_or_refusal(house: Rig) -> TurnEnded | Refused:
+async def _scenario_or_refusal(server: InProcessServer) -> TurnEnded | Refused:
     try:
-        await house.create()
-        return await house.say(SESSION, WORDS.prompt, PROMPT)
+        await server.create()
+        return await server.say(SESSION, WORDS.prompt, PROMPT)
     except Refused as refused:
         return refused
 
 
-def _only_what_was_started(place: Place, ledger: Ledger, acknowledged: Acknowledged) -> None:
-    """What happened has a durable start, and no call is said to have done less than it did."""
-    files, started = place.files(), acknowledged.started()
+def _only_what_was_started(workspace: Workspace, ledger: Ledger, acknowledged: Acknowledged) -> None:
+    """Every change on disk has a durable start, and no call is said to have done less than it did."""
+    files, started = workspace.files(), acknowledged.started()
     for name, content in WORDS.before.items():
         assert files.get(name) in (content, WORDS.after[name]), f"{name} is neither old nor new"
     for call in ledger.calls.values():
         changed = changes(call.tool, call.arguments)
-        state = call_state(call, Live())
+        state = call_state(call, LiveState())
         if changed is None:
             continue
         happened = _happened(files, changed)
@@ -198,12 +205,12 @@ def _only_what_was_started(place: Place, ledger: Ledger, acknowledged: Acknowled
 
 
 def _happened(files: dict[str, str], changed: Sequence[str]) -> bool:
-    """Whether any of these files is no more as it was."""
+    """Whether any of these files has changed."""
     return any(files.get(name) != WORDS.before[name] for name in changed)
 
 
-def _acknowledged_is_kept(place: Place, acknowledged: Acknowledged) -> None:
-    on_disk = {(record["seq"], record["sum"]) for record in whole_lines(place.journal(SESSION))}
+def _acknowledged_is_kept(workspace: Workspace, acknowledged: Acknowledged) -> None:
+    on_disk = {(record["seq"], record["sum"]) for record in whole_lines(workspace.journal(SESSION))}
     for stamped in acknowledged.durable:
         assert (stamped.seq, stamped.sum) in on_disk, f"record {stamped.seq} was acknowledged and is lost"
 
@@ -212,10 +219,10 @@ def whole_lines(content: bytes) -> list[dict[str, object]]:
     return [record for line in content.split(b"\n") for record in whole_records(line)]
 
 
-async def _mended(house: Rig, epoch: str | None, before: bytes, first: int | None) -> None:
-    """`first`: the first seq that was not acknowledged; None: the journal never broke."""
-    view = await house.open(SESSION)
-    ledger = house.ledger(SESSION)
+async def _mended(server: InProcessServer, epoch: str | None, before: bytes, first: int | None) -> None:
+    """`first`: the first seq that was not acknowledged; None: the journal never failed."""
+    view = await server.open(SESSION)
+    ledger = server.ledger(SESSION)
     assert view.session.read_only is None
     assert view.session.epoch is not None
     if first is None:
@@ -223,42 +230,42 @@ async def _mended(house: Rig, epoch: str | None, before: bytes, first: int | Non
     else:
         assert view.session.epoch != epoch
         known = len(whole_records(before.rpartition(b"\n")[0] + b"\n"))
-        added = whole_lines(house.place.journal(SESSION))[known:]
+        added = whole_lines(server.workspace.journal(SESSION))[known:]
         if added and added[0]["kind"] not in ("damage", "epoch"):
             added = added[1:]  # a line that lacked only its end
         assert [record["kind"] for record in added[:2]] == ["damage", "epoch"]
         assert added[0]["unacknowledged"] == first
-    assert not [name for name in house.place.files() if temporary(name)]
-    files = house.place.files()
+    assert not [name for name in server.workspace.files() if temporary(name)]
+    files = server.workspace.files()
     for call in ledger.calls.values():
         if _happened(files, changes(call.tool, call.arguments) or ()):
-            assert call_state(call, Live()) not in DID_NOT_RUN
-    assert (await house.say(SESSION, "say on", "prompt-2")).reason == "done"
-    assert house.place.files() == files
-    validate(outgoing(ledger))
+            assert call_state(call, LiveState()) not in DID_NOT_RUN
+    assert (await server.say(SESSION, "say on", "prompt-2")).reason == "done"
+    assert server.workspace.files() == files
+    validate(outgoing_messages(ledger))
 
 
-async def _next_life(place: Place) -> None:
-    """Later processes open it, and the second one finds nothing to do."""
-    if not whole_lines(place.journal(SESSION)):
+async def _next_runs(workspace: Workspace) -> None:
+    """Later process runs open the session, and the second one finds nothing to do."""
+    if not whole_lines(workspace.journal(SESSION)):
         return
-    async with rig(place, life=2) as house:
-        assert (await house.open(SESSION)).session.read_only is None
-        journal = place.journal(SESSION)
-    async with rig(place, life=3) as house:
-        assert (await house.open(SESSION)).session.read_only is None
-    assert place.journal(SESSION) == journal
+    async with practice_server(workspace, run=2) as server:
+        assert (await server.open(SESSION)).session.read_only is None
+        journal = workspace.journal(SESSION)
+    async with practice_server(workspace, run=3) as server:
+        assert (await server.open(SESSION)).session.read_only is None
+    assert workspace.journal(SESSION) == journal
 
 
-async def test_short_writes_are_completed(places: Callable[[], Place]) -> None:
-    """Each write of the turn takes half of its bytes, and nobody notices (row J7)."""
-    place = places()
+async def test_short_writes_are_completed_without_a_message(workspaces: Callable[[], Workspace]) -> None:
+    """Each write of the turn takes half of its bytes, and neither model nor user notices (row J7)."""
+    workspace = workspaces()
     disk = MatchingFault(system_disk(), lambda operation: len(operation.piece) > 1, "short", times=None)
-    async with rig(place, disk=disk, processes=processes(place)) as house:
-        assert (await house.say(await house.create(), WORDS.prompt, PROMPT)).reason == "done"
-        assert house.editor.warnings == []
+    async with practice_server(workspace, disk=disk, processes=processes(workspace)) as server:
+        assert (await server.say(await server.create(), WORDS.prompt, PROMPT)).reason == "done"
+        assert server.editor.warnings == []
     assert len(disk.failed) > operations_min
-    assert place.files() == WORDS.last_files
+    assert workspace.files() == WORDS.last_files
 
 
 @pytest.mark.parametrize(
@@ -270,64 +277,66 @@ async def test_short_writes_are_completed(places: Callable[[], Place]) -> None:
         (errno.EACCES, "it may not be written: make its folder writable"),
     ],
 )
-async def test_each_trouble_has_one_clear_message(places: Callable[[], Place], number: int, sentence: str) -> None:
-    """A start that cannot be recorded: the call is not run, the turn goes on reading, says once why nothing is kept,
-    and new prompts get the same answer (rows J4, J6, J7; case 23)."""
-    place = places()
+async def test_unrecorded_start_does_not_run_and_is_explained_once(
+    workspaces: Callable[[], Workspace], number: int, sentence: str
+) -> None:
+    """A start cannot be recorded: the call does not run, the turn goes on reading, says once why nothing is kept, and
+    new prompts get the same answer (rows J4, J6, J7; case 23)."""
+    workspace = workspaces()
     disk = MatchingFault(system_disk(), carries("started"), number, times=None)
-    async with rig(place, disk=disk) as house:
-        session_id = await house.create()
-        ended = await house.say(session_id, "write old.txt with x\nshow notes.txt", PROMPT)
+    async with practice_server(workspace, disk=disk) as server:
+        session_id = await server.create()
+        ended = await server.say(session_id, "write old.txt with x\nshow notes.txt", PROMPT)
         assert ended.reason == "journalBroken"
         assert ended.changed == ()
-        (warning,) = house.editor.warnings
+        (warning,) = server.editor.warnings
         assert warning.code == "notKept"
         assert sentence in warning.text
-        assert "not kept" in warning.text
-        states = [call_state(call, Live()) for call in house.ledger(session_id).calls.values()]
-        assert states[0] == "notRun"
-        assert place.files()["old.txt"] == "old\n"
+        assert "not stored" in warning.text
+        states = [call_state(call, LiveState()) for call in server.ledger(session_id).calls.values()]
+        assert states[1] == "notRun", "the reading came before it"
+        assert workspace.files()["old.txt"] == "old\n"
         with pytest.raises(Refused) as refused:
-            await house.send(session_id, "say more", "prompt-2")
+            await server.send(session_id, "say more", "prompt-2")
         assert refused.value.kind == "journalBroken"
         assert sentence in refused.value.message
 
 
-async def test_a_lost_result_is_unknown_and_never_repeated(places: Callable[[], Place]) -> None:
-    """The body ran and its result cannot be kept: unknown, said so; while the disk stays full it can be opened and
-    looked at, and afterwards the file decides (rows J5, J6, C4, B3; [I3] [I12])."""
-    place = places()
+async def test_lost_result_is_unknown_until_the_file_decides(workspaces: Callable[[], Workspace]) -> None:
+    """The body ran and its result cannot be kept: it is unknown, and the turn says so. While the disk stays full the
+    session can be opened and read; afterwards the file decides (rows J5, J6, C4, B3; [I3] [I12])."""
+    workspace = workspaces()
     disk = MatchingFault(system_disk(), carries("result"), errno.ENOSPC, times=None)
-    async with rig(place, disk=disk) as house:
-        session_id = await house.create()
-        assert (await house.say(session_id, "write old.txt with x", PROMPT)).reason == "journalBroken"
-        (call,) = house.ledger(session_id).calls.values()
-        assert call_state(call, Live()) == "unknown"
+    async with practice_server(workspace, disk=disk) as server:
+        session_id = await server.create()
+        assert (await server.say(session_id, "write old.txt with x", PROMPT)).reason == "journalBroken"
+        _, call = server.ledger(session_id).calls.values()
+        assert call_state(call, LiveState()) == "unknown"
         assert call.reply is not None
         assert "unknown" in call.reply.text
-        journal = place.journal(session_id)
+        journal = workspace.journal(session_id)
         for _ in range(2):
-            view = await house.open(session_id)  # the verdict is a result too, so it cannot be recorded
+            view = await server.open(session_id)  # the verdict is a result too, so it cannot be recorded
             assert view.session.read_only is not None
             assert view.session.read_only.reason == "disk"
-            assert view.messages[1].calls is not None
-            assert view.messages[1].calls[0].state == "unknown"
+            assert view.messages[2].calls is not None
+            assert view.messages[2].calls[0].state == "unknown"
         with pytest.raises(Refused):
-            await house.send(session_id, "write old.txt with y", "prompt-2")
+            await server.send(session_id, "write old.txt with y", "prompt-2")
         mend(disk)
-        view = await house.open(session_id)
+        view = await server.open(session_id)
         assert view.session.read_only is None
         assert view.snapshot.settled[0].settled == "checked_present"
-        added = whole_lines(place.journal(session_id)[len(journal) :])
+        added = whole_lines(workspace.journal(session_id)[len(journal) :])
         assert [record["kind"] for record in added] == ["damage", "epoch", "result", "settlement", "notice"]
         assert added[0]["unacknowledged"] == int(str(whole_lines(journal)[-1]["seq"])) + 1
-        assert place.files()["old.txt"] == "x"
+        assert workspace.files()["old.txt"] == "x"
 
 
-async def test_a_tail_nobody_acknowledged_counts_against_us_only(places: Callable[[], Place]) -> None:
-    """The result is in the file, its sync failed: it counts for nothing, in this process and in every later one, also
-    when the first opening after it fails as well (row J6; [I3] [I12])."""
-    place = places()
+async def test_unacknowledged_result_counts_for_nothing(workspaces: Callable[[], Workspace]) -> None:
+    """The result is in the file, but its sync failed: it counts for nothing, in this process and in every later one,
+    also if the first opening after it fails as well (row J6; [I3] [I12])."""
+    workspace = workspaces()
     failing: list[str] = ["result"]
     disk = MatchingFault(system_disk(), lambda operation: False, errno.EIO, times=None)
     last: list[Operation] = []
@@ -339,20 +348,20 @@ async def test_a_tail_nobody_acknowledged_counts_against_us_only(places: Callabl
         return synced and bool(last) and bool(failing) and "result" in last[0].kinds
 
     disk.matches = sync_after_result
-    async with rig(place, disk=disk) as house:
-        session_id = await house.create()
-        assert (await house.say(session_id, "write old.txt with x", PROMPT)).reason == "journalBroken"
-        (result,) = [record for record in whole_lines(place.journal(session_id)) if record["kind"] == "result"]
-        view = await house.open(session_id)
+    async with practice_server(workspace, disk=disk) as server:
+        session_id = await server.create()
+        assert (await server.say(session_id, "write old.txt with x", PROMPT)).reason == "journalBroken"
+        (result,) = [record for record in whole_lines(workspace.journal(session_id)) if record["kind"] == "result"]
+        view = await server.open(session_id)
         assert view.session.read_only is not None, "the sync before taking up work fails as well"
         failing.clear()
-        view = await house.open(session_id)
+        view = await server.open(session_id)
         assert view.session.read_only is None
-        (damage,) = [record for record in whole_lines(place.journal(session_id)) if record["kind"] == "damage"]
+        (damage,) = [record for record in whole_lines(workspace.journal(session_id)) if record["kind"] == "damage"]
         assert damage["unacknowledged"] == result["seq"]
-        assert view.messages[1].calls is not None
-        assert (view.messages[1].calls[0].state, view.messages[1].calls[0].settled) == ("unknown", "checked_present")
-    async with rig(place, life=2) as house:
-        view = await house.open(session_id)
-        assert view.messages[1].calls is not None
-        assert view.messages[1].calls[0].state == "unknown"
+        assert view.messages[2].calls is not None
+        assert (view.messages[2].calls[0].state, view.messages[2].calls[0].settled) == ("unknown", "checked_present")
+    async with practice_server(workspace, run=2) as server:
+        view = await server.open(session_id)
+        assert view.messages[2].calls is not None
+        assert view.messages[2].calls[0].state == "unknown"

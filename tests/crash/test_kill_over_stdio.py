@@ -1,7 +1,7 @@
-"""The shipped server, killed once at each kind of durable operation, and asked over the wire afterwards.
+"""The shipped server, killed once at each kind of durable operation, and asked over the protocol afterwards.
 
-tests/support/killed_server.py starts the composition root with a disk that kills; what comes after is the plain
-`python -m steadyhand`. What the disk holds is read here anew (`Left`); what the server says has to agree.
+tests/support/faulty_server.py starts the composition root with a disk that kills it; every later server is the plain
+`python -m steadyhand`. The test reads the disk itself (`Left`); the answers of the server must agree.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tests.crash.promises import (
     Left,
     lay_out,
     temporary,
-    whole_records,
 )
-from tests.support.killed_server import shipped
+from tests.support.journals import whole_records
+from tests.support.process_server import server_command
 from tests.support.raw_client import RawClient
 from tests.support.systems import linux_only
-from tests.support.turns import Place
+from tests.support.workspace import Workspace
 
 pytestmark = linux_only
 
@@ -59,17 +59,17 @@ FAULTS: dict[str, Json] = {
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return lay_out(Place.under(tmp_path / "place"))
+def workspace(tmp_path: Path) -> Workspace:
+    return lay_out(Workspace.under(tmp_path / "place"))
 
 
 @pytest.fixture
-def start(place: Place) -> Iterator[Start]:
-    """Starts servers; `start(*faults)`."""
+def start(workspace: Workspace) -> Iterator[Start]:
+    """Start servers: `start(*faults)`."""
     started: list[RawClient] = []
 
     def begin(*faults: Json) -> RawClient:
-        command, environment = shipped(place.state, faults)
+        command, environment = server_command(workspace.state, faults)
         client = RawClient(command, environment)
         started.append(client)
         return client
@@ -79,25 +79,25 @@ def start(place: Place) -> Iterator[Start]:
         client.kill()
 
 
-def greet(client: RawClient, place: Place) -> None:
+def greet(client: RawClient, workspace: Workspace) -> None:
     client.initialize(
         {
-            "workspaceFolders": [{"uri": place.uri, "name": "work"}],
+            "workspaceFolders": [{"uri": workspace.uri, "name": "work"}],
             "initializationOptions": {"mode": "auto"},
         }
     )
 
 
-def session_of(place: Place) -> str | None:
-    """The one session's id, if it has a folder."""
-    folders = list((place.state / "sessions").iterdir()) if (place.state / "sessions").is_dir() else []
+def session_of(workspace: Workspace) -> str | None:
+    """The id of the only session, if it has a directory."""
+    folders = list((workspace.state / "sessions").iterdir()) if (workspace.state / "sessions").is_dir() else []
     assert len(folders) <= 1
     return folders[0].name if folders else None
 
 
-def live_until_killed(client: RawClient, place: Place) -> None:
-    """The story over the wire, as far as it goes; the server dies by SIGKILL in it."""
-    greet(client, place)
+def run_until_killed(client: RawClient, workspace: Workspace) -> None:
+    """Play the scenario over the protocol, as far as it goes; SIGKILL ends the server in it."""
+    greet(client, workspace)
     created = client.ask("steadyhand/session/create", {})
     try:
         session = client.result(created, exit_s_max)
@@ -113,11 +113,11 @@ def live_until_killed(client: RawClient, place: Place) -> None:
     assert client.wait_exit(exit_s_max) == -signal.SIGKILL, client.stderr()
 
 
-def test_every_kind_of_operation_is_meant(start: Start, place: Place, tmp_path: Path) -> None:
-    """Each verb that the server uses in the story stands in the list of deaths."""
+def test_list_of_kills_covers_every_kind_of_operation(start: Start, workspace: Workspace, tmp_path: Path) -> None:
+    """Each verb that the server uses in the scenario is in the list of kills."""
     log = tmp_path / "log"
     client = start({"log": str(log)})
-    greet(client, place)
+    greet(client, workspace)
     asked = {"command": "steadyhand.ask", "arguments": [{"text": WORDS.prompt}]}
     assert client.request("workspace/executeCommand", asked)["reason"] == "done"
     assert client.shut_down() == 0
@@ -126,25 +126,25 @@ def test_every_kind_of_operation_is_meant(start: Start, place: Place, tmp_path: 
 
 
 @pytest.mark.parametrize("death", FAULTS)
-def test_killed_and_asked_over_the_wire(start: Start, place: Place, death: str) -> None:
-    """The answers of the next server fit what is on disk, opening again changes nothing, the resent prompt runs only
-    if it was never durable, and the work goes on (rows C1-C4, C8, D1, J4, J8, W9, B3; [I1] [I3] [I4])."""
-    live_until_killed(start(FAULTS[death]), place)
-    session_id = session_of(place)
+def test_answers_after_a_kill_agree_with_the_disk(start: Start, workspace: Workspace, death: str) -> None:
+    """The answers of the next server agree with the disk, opening again changes nothing, the resent prompt runs only if
+    it was never durable, and the work goes on (rows C1-C4, C8, D1, J4, J8, W9, B3; [I1] [I3] [I4])."""
+    run_until_killed(start(FAULTS[death]), workspace)
+    session_id = session_of(workspace)
     client = start()
-    greet(client, place)
-    if session_id is None or not whole_records(place.journal(session_id)):
+    greet(client, workspace)
+    if session_id is None or not whole_records(workspace.journal(session_id)):
         _nothing_was_promised(client, session_id)
         return
-    left = Left.of(place, session_id)
+    left = Left.of(workspace, session_id)
     opened = client.request("steadyhand/session/open", {"sessionId": session_id})
-    _says_what_is(left, opened, place)
-    journal, files = place.journal(session_id), place.files()
+    _says_what_is(left, opened, workspace)
+    journal, files = workspace.journal(session_id), workspace.files()
     client.request("steadyhand/session/close", {"sessionId": session_id})
     again = client.request("steadyhand/session/open", {"sessionId": session_id})
     assert _states(again) == _states(opened)
-    assert place.journal(session_id) == journal, "opening again wrote something"
-    _goes_on(client, again["session"], left, place, files)
+    assert workspace.journal(session_id) == journal, "opening again wrote something"
+    _goes_on(client, again["session"], left, workspace, files)
     assert client.shut_down() == 0
 
 
@@ -165,17 +165,23 @@ def _states(opened: Json) -> dict[str, tuple[str, str | None]]:
     return {call["callId"]: (call["state"], call.get("settled")) for call in calls}
 
 
-def _says_what_is(left: Left, opened: Json, place: Place) -> None:
+def _attempt_of(opened: Json, call_id: str) -> str:
+    calls = [call for message in opened["messages"] for call in message.get("calls", ())]
+    return next(str(call.get("attemptId", "")) for call in calls if call["callId"] == call_id)
+
+
+def _says_what_is(left: Left, opened: Json, workspace: Workspace) -> None:
     states = _states(opened)
     assert set(states) == set(left.proposed)
-    files = place.files()
+    files, missing = workspace.files(), left.reads_of_nothing(WORDS)
     assert files == {name: content for name, content in left.files.items() if not temporary(name)}
     assert opened["damaged"] == 0
     uncertain = {each["callId"] for each in opened["snapshot"]["calls"]}
     settled = {each["callId"]: each["settled"] for each in opened["snapshot"]["settled"]}
     for call_id, (tool, changed) in left.proposed.items():
         if changed is None:
-            assert states[call_id] == (("returned" if call_id in left.having("tool") else "notRun"), None)
+            over = "failed" if call_id in missing else "returned"
+            assert states[call_id] == ((over if call_id in left.having("tool") else "notRun"), None)
             continue
         new = {name for name in changed if files.get(name) == WORDS.after[name]}
         assert new == {name for name in changed if files.get(name) != WORDS.before[name]}
@@ -184,6 +190,9 @@ def _says_what_is(left: Left, opened: Json, place: Place) -> None:
         if call_id in left.having("result"):
             assert states[call_id] == ("returned", None)
             assert happened
+        elif left.torn_start is not None and left.torn_start == _attempt_of(opened, call_id)[: len(left.torn_start)]:
+            assert states[call_id] == ("unknown", None), "a half-written start counts as a start (case 134)"
+            assert not happened
         elif call_id not in left.having("started"):
             assert states[call_id] == ("notRun", None)
             assert not happened
@@ -196,7 +205,7 @@ def _says_what_is(left: Left, opened: Json, place: Place) -> None:
             assert settled[call_id] == proved
 
 
-def _goes_on(client: RawClient, session: Json, left: Left, place: Place, files: dict[str, str]) -> None:
+def _goes_on(client: RawClient, session: Json, left: Left, workspace: Workspace, files: dict[str, str]) -> None:
     asked = {"sessionId": session["sessionId"], "text": "say on\nshow notes.txt"}
     answer = client.request("workspace/executeCommand", {"command": "steadyhand.ask", "arguments": [asked]})
     assert answer["reason"] == "done"
@@ -213,9 +222,9 @@ def _goes_on(client: RawClient, session: Json, left: Left, place: Place, files: 
         assert status["known"]
         assert status["turnId"] == turn_id
         assert status["state"] in ("ended", "interrupted")
-        assert place.files() == files, "the resent prompt ran again"
+        assert workspace.files() == files, "the resent prompt ran again"
     else:
         client.notification(
             "steadyhand/turn/event", that=lambda told: told["turnId"] == turn_id and told["event"]["kind"] == "ended"
         )
-        assert place.files() == WORDS.last_files
+        assert workspace.files() == WORDS.last_files

@@ -1,10 +1,11 @@
-"""`make demo`: the server is killed at seven bad moments, and afterwards says what is true and does nothing twice.
+"""`make demo`: kill the server at seven bad moments, and compare what it says afterwards with the files.
 
-Each scene asks for one thing that could be seen twice (a line appended to a file), lets the server die somewhere in
-it, starts it again, and compares what it says with what is on disk. Then the work goes on. The end is a table; the
-exit code is 0 only if every row of it agrees. No editor, no key, no network, nothing outside a temporary folder.
+Each scene asks for one effect that would be visible twice (a line appended to a file), lets the server die in it,
+starts it again, and compares what it says with what is on disk. Then the work goes on. At the end there is a table; the
+exit code is 0 only if every row of it agrees. The demo needs no editor, no key, no network, and writes only into a
+temporary folder.
 
-To grow: a scene is a function from a `Run` to a `Row`, listed in `SCENES`.
+To add a scene, write a function from a `Run` to a `Row` and add it to `SCENES`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from pathlib import Path
 
 import attrs
 
-from tests.demo.stage import FILES, Json, Shop, Visit, calls_of, line_chars, notices_of, say, title
+from tests.demo.harness import (
+    FILES,
+    Json,
+    ServerRun,
+    Shop,
+    calls_of,
+    confinement_of,
+    line_chars,
+    notices_of,
+    say,
+    title,
+)
 
 started_s_max = 15.0
 look_again_s = 0.02
@@ -25,7 +37,8 @@ look_again_s = 0.02
 
 @attrs.frozen
 class Row:
-    """What the table says of one effect. `times`: how often it stands on disk at the end. `agrees`: all is right."""
+    """What the table says of one effect. `times`: how many times it is on disk at the end. `agrees`: everything is
+    right."""
 
     effect: str
     times: int
@@ -45,31 +58,31 @@ SAID = {
     "conflict": "neither old nor new: you decide",
     "unknown": "unknown: it may have run",
 }
-"""What the server said, by its own word for it, as the table has it."""
+"""The server's word → the words of the table."""
 
 
 @attrs.define
 class Run:
-    """The project and its one session, through all lives of the server."""
+    """The project and its one session, through all process runs of the server."""
 
     shop: Shop
     session: str = ""
 
     def killed(self, prompt: str, **fault: object) -> None:
-        """Ask for something and let the server die in it, at a named place."""
-        with Visit(self.shop, fault) as visit:
+        """Ask for something and let the server die in it, at the given fault."""
+        with ServerRun(self.shop, fault) as server:
             if not self.session:
-                self.session = visit.create()
+                self.session = server.create()
             else:
-                visit.open(self.session)
+                server.open(self.session)
             say("You ask:", prompt)
-            visit.begin(self.session, prompt)
-            number = visit.died()
+            server.begin(self.session, prompt)
+            number = server.died()
         say("Then:", f"the server is killed (signal {number}).")
 
-    def reopened(self, visit: Visit) -> Json:
+    def reopened(self, server: ServerRun) -> Json:
         """The session as the next server shows it."""
-        opened = visit.open(self.session)
+        opened = server.open(self.session)
         call = calls_of(opened)[-1]
         say(
             "Started again:",
@@ -87,15 +100,15 @@ def before_the_file_is_replaced(run: Run) -> Row:
     prompt = f'append "{line}" to {name}'
     run.killed(prompt, verb="exchange", target=name)
     there = run.shop.count(name, line)
-    say("On disk:", f"the line stands in {name} {times(there)}.")
-    with Visit(run.shop) as visit:
-        call = run.reopened(visit)
-        say("At the file:", visit.hint(name, "checked-write"))
+    say("On disk:", f"{name} has the line {times(there)}.")
+    with ServerRun(run.shop) as server:
+        call = run.reopened(server)
+        say("At the file:", server.hint(name, "checked-write"))
         again = run.shop.count(name, line)
         say("You ask again:", prompt)
-        visit.ask(run.session, prompt)
+        server.ask(run.session, prompt)
         last = run.shop.count(name, line)
-        say("On disk:", f"the line stands in {name} {times(last)}.")
+        say("On disk:", f"{name} has the line {times(last)}.")
     settled = str(call.get("settled", call["state"]))
     agrees = settled == "checked_absent" and (there, again, last) == (0, 0, 1)
     true = f"it was there {times(there)}; asked again, {times(last)}"
@@ -103,16 +116,16 @@ def before_the_file_is_replaced(run: Run) -> Row:
 
 
 def after_the_file_was_replaced(run: Run) -> Row:
-    """It has happened, though nobody could write that down; the file proves it."""
+    """It has happened, although it could not be recorded; the file proves it."""
     title("2  Killed after a file was replaced, before that could be recorded")
     name, line = "TODO.md", "- Count the cups."
     run.killed(f'append "{line}" to {name}', verb="write", carries="result")
     there = run.shop.count(name, line)
-    say("On disk:", f"the line stands in {name} {times(there)}.")
-    with Visit(run.shop) as visit:
-        call = run.reopened(visit)
-        say("At the file:", visit.hint(name, "checked-write"))
-        answer = visit.ask(run.session, f"show {name}")
+    say("On disk:", f"{name} has the line {times(there)}.")
+    with ServerRun(run.shop) as server:
+        call = run.reopened(server)
+        say("At the file:", server.hint(name, "checked-write"))
+        answer = server.ask(run.session, f"show {name}")
         say("The work goes on:", f"show {name}: {answer['text'].splitlines()[-1]}.")
     last = run.shop.count(name, line)
     settled = str(call.get("settled", call["state"]))
@@ -121,53 +134,54 @@ def after_the_file_was_replaced(run: Run) -> Row:
 
 
 def while_somebody_else_saves(run: Run) -> Row:
-    """Neither old nor new: nothing is guessed, the user decides."""
+    """Neither old nor new: the server guesses nothing, the user decides."""
     title("3  Killed after a file was replaced, while another program saves it too")
     name, line, other = "NOTES.md", "- Cake is 4.", "- Saved by another program."
     path = run.shop.folder / name
     someone = [sys.executable, "-c", f"open({str(path)!r}, 'a').write({other + chr(10)!r})"]
     run.killed(f'append "{line}" to {name}', verb="write", carries="result", run=someone)
     there, theirs = run.shop.count(name, line), run.shop.count(name, other)
-    say("On disk:", f"the line stands in {name} {times(there)}, and the other program's {times(theirs)}.")
-    with Visit(run.shop) as visit:
-        call = run.reopened(visit)
-        say("At the file:", visit.hint(name, "uncertain-write"))
-        say("The light bulb:", " · ".join(visit.offers(run.shop, name)))
+    say("On disk:", f"{name} has the line {times(there)}, and the line of the other program {times(theirs)}.")
+    with ServerRun(run.shop) as server:
+        call = run.reopened(server)
+        say("At the file:", server.hint(name, "uncertain-write"))
+        say("The light bulb:", " · ".join(server.offers(run.shop, name)))
         attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
-        found = visit.command("recovery.inspect", **attempt)["inspection"]
+        found = server.command("recovery.inspect", **attempt)["inspection"]
         say("You choose Inspect:", found["text"])
-        say("Now it offers:", " · ".join(visit.offers(run.shop, name)))
-        visit.command("recovery.confirm", **attempt, inspectionId=found["inspectionId"])
-        say("You choose Confirm:", f"and the hint is {'gone' if name not in visit.hints() else 'still there'}.")
-        answer = visit.ask(run.session, f'append "- Both were kept." to {name}')
+        say("Now it offers:", " · ".join(server.offers(run.shop, name)))
+        server.command("recovery.confirm", **attempt, inspectionId=found["inspectionId"])
+        say("You choose Confirm:", f"and the hint is {'gone' if name not in server.hints() else 'still there'}.")
+        answer = server.ask(run.session, f'append "- Both were kept." to {name}')
         say("The work goes on:", f"another line for {name}: {answer['text'].splitlines()[-1]}.")
     last = run.shop.count(name, line)
     kept = run.shop.count(name, other) == 1 and run.shop.count(name, "- Both were kept.") == 1
     check = str(found.get("check", call["state"]))
     agrees = call["state"] == "unknown" and check == "conflict" and (there, last) == (1, 1) and kept
-    true = f"it was there {times(there)}, the other program's {times(theirs)}"
+    true = f"it was there {times(there)}, the line of the other program {times(theirs)}"
     return Row(f"a line for {name}", last, SAID.get(check, check), true, agrees)
 
 
 def killed_in_a_command(run: Run, name: str, line: str) -> int:
-    """A command adds the line, and the server is killed while it still runs; how often the line stands there."""
+    """A command adds the line, and the server is killed while the command runs; how many times the file has the
+    line."""
     command = f"echo '{line}' >> {name}; sleep 1"
-    with Visit(run.shop) as visit:
-        visit.open(run.session)
+    with ServerRun(run.shop) as server:
+        server.open(run.session)
         say("You ask:", f"run {command}")
-        visit.begin(run.session, f"run {command}")
+        server.begin(run.session, f"run {command}")
         _until(lambda: run.shop.count(name, line) > 0)
-        visit.client.process.kill()
-        say("Then:", f"the server is killed (signal {visit.died()}).")
+        server.client.process.kill()
+        say("Then:", f"the server is killed (signal {server.died()}).")
     return run.shop.count(name, line)
 
 
 def during_a_command(run: Run) -> Row:
-    """A command leaves nothing that proves it; it stays unknown, holds back what could clash, and is never repeated."""
+    """A command leaves no proof; it stays unknown, holds back what could conflict, and is never repeated."""
     title("4  Killed during a command")
     name, line = "deliveries.txt", "12 cups"
     there = killed_in_a_command(run, name, line)
-    say("On disk:", f"the line stands in {name} {times(there)}.")
+    say("On disk:", f"{name} has the line {times(there)}.")
     prompt = 'append "- Ask for cups." to TODO.md'
     questions: list[str] = []
 
@@ -178,11 +192,12 @@ def during_a_command(run: Run) -> Row:
         say("You choose:", "Continue without knowing")
         return "Continue without knowing"
 
-    with Visit(run.shop) as visit:
-        call = run.reopened(visit)
-        visit.answering(decide)
+    with ServerRun(run.shop) as server:
+        call = run.reopened(server)
+        say("The sandbox:", confinement_of(call))
+        server.answering(decide)
         say("You ask:", prompt)
-        answer = visit.ask(run.session, prompt)
+        answer = server.ask(run.session, prompt)
         say("The work goes on:", f"{answer['text'].splitlines()[-1]}.")
     last = run.shop.count(name, line)
     agrees = (
@@ -195,70 +210,71 @@ def during_a_command(run: Run) -> Row:
 
 
 def rejected_and_restored(run: Run) -> Row:
-    """A conflict can be refused a repeat, brought back to before, and that undone again."""
-    title("5  Rejected, brought back, and back again")
+    """A conflict can be rejected, restored to the content before, and the restore can be undone."""
+    title("5  Rejected, restored, and the restore undone")
     name, line, other = "CHANGES.md", "- Cups are blue.", "- A stranger's line."
     path = run.shop.folder / name
     before = path.read_bytes()
     someone = [sys.executable, "-c", f"open({str(path)!r}, 'a').write({other + chr(10)!r})"]
     run.killed(f'append "{line}" to {name}', verb="write", carries="result", run=someone)
     found_there = path.read_bytes()
-    with Visit(run.shop) as visit:
-        call = run.reopened(visit)
+    with ServerRun(run.shop) as server:
+        call = run.reopened(server)
         attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
-        seen = visit.command("recovery.inspect", **attempt)["inspection"]["inspectionId"]
-        visit.command("recovery.reject", **attempt, inspectionId=seen)
-        say("You choose Reject:", visit.hint(name, "uncertain-write"))
-        say("It still offers:", " · ".join(visit.offers(run.shop, name)))
-        visit.command("recovery.restore", **attempt, inspectionId=seen)
+        seen = server.command("recovery.inspect", **attempt)["inspection"]["inspectionId"]
+        server.command("recovery.reject", **attempt, inspectionId=seen)
+        say("You choose Reject:", server.hint(name, "uncertain-write"))
+        say("It still offers:", " · ".join(server.offers(run.shop, name)))
+        server.command("recovery.restore", **attempt, inspectionId=seen)
         restored = path.read_bytes() == before
         say("You choose Restore:", f"the file is {'as before, byte for byte' if restored else 'NOT as before'}.")
-        said = visit.told("back: CHANGES.md")
+        said = server.told("/recovery restore ")
         undo = said.partition("/recovery restore ")[2].split()[0]
-        visit.ask(run.session, f"/recovery inspect {undo}")
-        visit.ask(run.session, f"/recovery restore {undo}")
+        server.ask(run.session, f"/recovery inspect {undo}")
+        server.ask(run.session, f"/recovery restore {undo}")
         undone = path.read_bytes() == found_there
         say("You undo that:", f"the file is {'as it was found' if undone else 'NOT as it was found'}.")
     last = run.shop.count(name, line)
     agrees = call["state"] == "unknown" and restored and undone and last == 1
-    return Row(f"a line for {name}", last, SAID["conflict"], "brought back and undone, byte for byte", agrees)
+    return Row(f"a line for {name}", last, SAID["conflict"], "restored and undone, byte for byte", agrees)
 
 
-def tried_again(run: Run) -> Row:
-    """What is proved absent, with nobody left who could still do it, may be tried again: the same intention, once."""
-    title("6  Tried again, because it is certain that it did not happen")
+def retried(run: Run) -> Row:
+    """An effect that is proved absent, and that no process can still cause, may be retried: the same intention,
+    once."""
+    title("6  Retried, because it is certain that it did not happen")
     name, line = "NOTES.md", "- Spoons are free."
     run.killed(f'append "{line}" to {name}', verb="exchange", target=name)
     there = run.shop.count(name, line)
-    say("On disk:", f"the line stands in {name} {times(there)}.")
-    with Visit(run.shop, retry=True) as visit:
-        call = run.reopened(visit)
+    say("On disk:", f"{name} has the line {times(there)}.")
+    with ServerRun(run.shop, retry=True) as server:
+        call = run.reopened(server)
         attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
-        seen = visit.command("recovery.inspect", **attempt)["inspection"]
+        seen = server.command("recovery.inspect", **attempt)["inspection"]
         say("You choose Inspect:", seen["text"])
-        say("Now it offers:", " · ".join(visit.offers(run.shop, name)))
-        visit.command("recovery.retry", **attempt, inspectionId=seen["inspectionId"])
-        say("You choose Retry:", notices_of(visit.open(run.session))[-1])
+        say("Now it offers:", " · ".join(server.offers(run.shop, name)))
+        server.command("recovery.retry", **attempt, inspectionId=seen["inspectionId"])
+        say("You choose Retry:", notices_of(server.open(run.session))[-1])
     last = run.shop.count(name, line)
-    say("On disk:", f"the line stands in {name} {times(last)}.")
+    say("On disk:", f"{name} has the line {times(last)}.")
     agrees = call.get("settled") == "checked_absent" and (there, last) == (0, 1)
     true = f"it was there {times(there)}; retried, once"
     return Row(f"a line for {name}", last, SAID["checked_absent"], true, agrees)
 
 
 def waived(run: Run) -> Row:
-    """A command again; this time the user goes on without knowing, by the command of the light bulb."""
-    title("7  Waived: going on without knowing")
+    """Another command; this time the user continues without knowing, by the command of the code action."""
+    title("7  Waived: continued without knowing")
     name, line = "deliveries.txt", "9 plates"
     there = killed_in_a_command(run, name, line)
-    with Visit(run.shop) as visit:
-        call = run.reopened(visit)
+    with ServerRun(run.shop) as server:
+        call = run.reopened(server)
         attempt = {"sessionId": run.session, "attemptId": call["attemptId"]}
-        seen = visit.command("recovery.inspect", **attempt)["inspection"]
+        seen = server.command("recovery.inspect", **attempt)["inspection"]
         say("You choose Inspect:", seen["text"])
-        left = visit.command("recovery.waive", **attempt, inspectionId=seen["inspectionId"])["snapshot"]["calls"]
-        say("You choose Waive:", notices_of(visit.open(run.session))[-1])
-        answer = visit.ask(run.session, f"show {name}")
+        left = server.command("recovery.waive", **attempt, inspectionId=seen["inspectionId"])["snapshot"]["calls"]
+        say("You choose Waive:", notices_of(server.open(run.session))[-1])
+        answer = server.ask(run.session, f"show {name}")
         say("The work goes on:", f"show {name}: {answer['text'].splitlines()[-1]}.")
     last = run.shop.count(name, line)
     agrees = call["state"] == "unknown" and (there, last, left) == (1, 1, []) and answer["reason"] == "done"
@@ -271,7 +287,7 @@ SCENES: tuple[Callable[[Run], Row], ...] = (
     while_somebody_else_saves,
     during_a_command,
     rejected_and_restored,
-    tried_again,
+    retried,
     waived,
 )
 
@@ -281,7 +297,7 @@ def times(count: int) -> str:
 
 
 def table(rows: Sequence[Row]) -> None:
-    """Effect, how often it happened, what was said, what was true."""
+    """The effect, how many times it happened, what was said, what was true."""
     title("What was said and what was true")
     heads = ("effect", "happened", "said after the restart", "true at that moment", "")
     cells = [
@@ -307,11 +323,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="steadyhand-demo-") as base:
         run = Run(Shop.laid_out(Path(base)))
         say("The project:", f"a tea shop of {len(FILES)} small files in a temporary folder.")
-        say("The model:", "the practice model built in. It does what it is told and calls tools as any model does.")
+        say(
+            "The model:", "the built-in practice model. It does what the prompt says and calls tools as any model does."
+        )
         rows = [scene(run) for scene in SCENES]
     table(rows)
     good = all(row.agrees and row.times <= 1 for row in rows)
-    verdict = "Every row agrees, and nothing happened twice." if good else "Something above is NOT as it should be."
+    verdict = "Every row agrees, and nothing happened twice." if good else "A row above does NOT agree."
     print(f"\n{verdict} ({time.monotonic() - begun:.0f} s)"[:line_chars])
     return 0 if good else 1
 

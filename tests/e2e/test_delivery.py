@@ -1,4 +1,6 @@
-"""Delivery over stdio: acknowledged once durable, run once, queued in order, across a killed server too (D, S4)."""
+"""Delivery of prompts over stdio: durable before the acknowledgement, run once, queued in order, also across a kill (D,
+S4).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.checked_client import CheckedClient, Desk
+from tests.support.lsp_clients import CheckedClient, opened_calls
+from tests.support.process_server import ServerProcesses, server_processes
 from tests.support.raw_client import UNANSWERED, ErrorAnswer, Json
 
 INVALID = -32602
@@ -16,58 +19,57 @@ OTHER = "f" * 32
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    """A place whose servers are ended and checked."""
-    made = Desk.under(tmp_path)
-    yield made
-    made.close()
+def servers(tmp_path: Path) -> Iterator[ServerProcesses]:
+    with server_processes(tmp_path) as servers:
+        yield servers
 
 
-def parked(desk: Desk) -> tuple[CheckedClient, Json, str]:
-    """A server with a turn whose question stays open: (client, session, turn id); its prompt is `c1`."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def parked(servers: ServerProcesses) -> tuple[CheckedClient, Json, str]:
+    """A server with a turn whose question stays open: (client, session, turn id). The id of its prompt is `c1`."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello", "c1")["turnId"]
     client.notification("steadyhand/session/changed", that=lambda told: told["parked"])
     return client, session, turn_id
 
 
-def test_acknowledged_is_on_disk(desk: Desk) -> None:
-    """Row D1: killed right behind the acknowledgement, the prompt is in the journal, running or queued."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def test_acknowledged_prompt_is_in_the_journal_after_a_kill(servers: ServerProcesses) -> None:
+    """Row D1: if the server is killed right after the acknowledgement, the prompt is in the journal, whether it runs or
+    waits."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     first = client.send_prompt(session, "write a.txt with hello", "c1")
     second = client.send_prompt(session, "say two", "c2")
     client.kill()
-    records = desk.journal(session["sessionId"])
+    records = servers.records(session["sessionId"])
     found = {r["clientMessageId"]: (r["kind"], r["turnId"]) for r in records if "clientMessageId" in r}
     assert found == {"c1": ("user", first["turnId"]), "c2": ("queue", second["turnId"])}
 
 
-def test_a_resend_after_a_kill(desk: Desk) -> None:
-    """Rows D1, D2, case 40: with the old epoch it is a duplicate of the same turn and runs nothing."""
-    client, session, turn_id = parked(desk)
+def test_prompt_resent_after_a_kill_is_a_duplicate(servers: ServerProcesses) -> None:
+    """Rows D1, D2, case 40: a prompt resent with the old epoch is a duplicate of the same turn and runs nothing."""
+    client, session, turn_id = parked(servers)
     client.kill()
-    client = desk.server()
+    client = servers.start_checked()
     again = client.send_prompt(session, "write a.txt with hello", "c1")
     assert again == {"turnId": turn_id, "accepted": True, "duplicate": True, "queued": False}
     status = client.ours("turn/status", sessionId=session["sessionId"], clientMessageId="c1")
     assert status == {"known": True, "turnId": turn_id, "state": "interrupted"}
     unknown = client.ours("turn/status", sessionId=session["sessionId"], clientMessageId="c2")
     assert unknown == {"known": False}
-    assert desk.content("a.txt") is None
-    assert "started" not in desk.kinds(session["sessionId"])
+    assert servers.content("a.txt") is None
+    assert "started" not in servers.kinds(session["sessionId"])
     opened = client.ours("session/open", sessionId=session["sessionId"])
-    assert opened["messages"][1]["calls"][0]["state"] == "notRun"
+    assert [call["state"] for call in opened_calls(opened)] == ["failed", "notRun"], "there was no file to read"
     assert client.refusal(
         "turn/start", sessionId=session["sessionId"], epoch=session["epoch"], clientMessageId="c2", text="say two"
     ) == (-32051, "staleEpoch")
     assert client.say(opened["session"], "write a.txt with hello", "c2")["changed"] != []
 
 
-def test_many_sends_of_one_prompt(desk: Desk) -> None:
-    """Row D1: sent eight times without waiting, it runs once, and every answer names the same turn."""
-    client = desk.server()
+def test_prompt_sent_eight_times_runs_once(servers: ServerProcesses) -> None:
+    """Row D1: the client sends it eight times without waiting. It runs once, and every answer names the same turn."""
+    client = servers.start_checked()
     session = client.ours("session/create")
     params = {"sessionId": session["sessionId"], "epoch": session["epoch"], "clientMessageId": "c1", "text": "say one"}
     ids = [client.ask("steadyhand/turn/start", params) for _ in range(8)]
@@ -75,13 +77,14 @@ def test_many_sends_of_one_prompt(desk: Desk) -> None:
     assert len({answer["turnId"] for answer in answers}) == 1
     assert sum(not answer["duplicate"] for answer in answers) == 1
     client.ended(answers[0]["turnId"])
-    assert desk.kinds(session["sessionId"]).count("user") == 1
-    assert desk.kinds(session["sessionId"]).count("assistant") == 1
+    assert servers.kinds(session["sessionId"]).count("user") == 1
+    assert servers.kinds(session["sessionId"]).count("assistant") == 1
 
 
-def test_what_turn_start_refuses(desk: Desk) -> None:
-    """wire.md: codes and words, in their order: params, unknownSession, a known id's other text, staleEpoch."""
-    client = desk.server()
+def test_turn_start_refusals_come_in_their_documented_order(servers: ServerProcesses) -> None:
+    """docs/protocol.md: codes and words in their order: params, unknownSession, another text under a known id,
+    staleEpoch."""
+    client = servers.start_checked()
     session = client.ours("session/create")
     client.say(session, "say one", "c1")
     good = {"sessionId": session["sessionId"], "epoch": session["epoch"], "clientMessageId": "c2", "text": "say two"}
@@ -103,13 +106,14 @@ def test_what_turn_start_refuses(desk: Desk) -> None:
     assert not client.ours("turn/start", **good)["duplicate"], "no refusal has used the id up"
 
 
-def test_a_queue_over_a_kill(desk: Desk) -> None:
-    """Row S4, case 76: three queued while busy are there after a kill, in order, paused; resumed they run."""
-    client, session, _ = parked(desk)
+def test_queue_after_a_kill_is_paused_in_order_and_resumes(servers: ServerProcesses) -> None:
+    """Row S4, case 76: three prompts queued in a busy session are there after a kill, in order and paused; resumed,
+    they run."""
+    client, session, _ = parked(servers)
     for number in (1, 2, 3):
         assert client.send_prompt(session, f"say number {number}", f"q{number}")["queued"]
     client.kill()
-    client = desk.server()
+    client = servers.start_checked()
     opened = client.ours("session/open", sessionId=session["sessionId"])
     expected = [(f"q{number}", f"say number {number}", True) for number in (1, 2, 3)]
     assert [(q["clientMessageId"], q["text"], q["paused"]) for q in opened["queue"]] == expected
@@ -122,13 +126,14 @@ def test_a_queue_over_a_kill(desk: Desk) -> None:
     client.notification("steadyhand/queue/changed", that=lambda told: told["queue"] == [])
     last = client.ours("turn/status", sessionId=session["sessionId"], clientMessageId="q3")["turnId"]
     client.ended(last)
-    texts = [r["text"] for r in desk.journal(session["sessionId"]) if r["kind"] == "user"]
+    texts = [r["text"] for r in servers.records(session["sessionId"]) if r["kind"] == "user"]
     assert texts == ["write a.txt with hello", "say number 1", "say number 2", "say number 3"]
 
 
-def test_events_after_a_lost_connection(desk: Desk) -> None:
-    """Row D3: what was told can be asked for again by number; another epoch or a number never given is a reset."""
-    client = desk.server()
+def test_missed_events_are_replayed_by_number_or_reset(servers: ServerProcesses) -> None:
+    """Row D3: a client can ask for earlier events by number; another epoch or a number that was never sent gives a
+    reset."""
+    client = servers.start_checked()
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     client.ended(turn_id)
@@ -146,36 +151,37 @@ def test_events_after_a_lost_connection(desk: Desk) -> None:
     assert client.refusal("turn/events", **asked, after=-1)[0] == INVALID
 
 
-def test_a_crash_while_the_user_decides(desk: Desk) -> None:
-    """Row C5, case 83: the card says that it did not run; asked for anew it is a new attempt and runs once."""
-    client, session, _ = parked(desk)
+def test_crash_during_a_permission_question_means_not_run(servers: ServerProcesses) -> None:
+    """Row C5, case 83: the call is shown as not run; asked for again, it is a new attempt and runs once."""
+    client, session, _ = parked(servers)
     client.kill()
-    client = desk.server()
+    client = servers.start_checked()
     opened = client.ours("session/open", sessionId=session["sessionId"])
-    (call,) = opened["messages"][1]["calls"]
-    assert call["state"] == "notRun"
+    reading, call = opened_calls(opened)
+    assert (reading["tool"], reading["state"]) == ("read_file", "failed"), "there was no file to read"
+    assert (call["tool"], call["state"]) == ("write_file", "notRun")
     assert opened["snapshot"]["calls"] == []
     turn_id = client.send_prompt(opened["session"], "write a.txt with hello", "c2")["turnId"]
     client.ended(turn_id)
-    (anew,) = client.calls(turn_id)
-    assert anew["state"] == "returned"
+    *_, anew = client.calls(turn_id)
+    assert (anew["tool"], anew["state"]) == ("write_file", "returned")
     assert anew["attemptId"] != call["attemptId"]
-    records = desk.journal(session["sessionId"])
-    assert len({r["key"] for r in records if r["kind"] == "intent"}) == 1, "the first one never happened (N2)"
-    assert desk.content("a.txt") == "hello"
+    first, second = servers.change_intents(session["sessionId"])
+    assert first["key"] == second["key"], "the first one never happened (N2)"
+    assert servers.content("a.txt") == "hello"
 
 
-def test_opening_is_a_pure_read(desk: Desk) -> None:
-    """Case 10, row C4: opened by two servers, one after another, the journal's bytes stay as they are."""
-    client = desk.server()
+def test_opening_twice_leaves_the_journal_unchanged(servers: ServerProcesses) -> None:
+    """Case 10, row C4: two servers open the session one after the other; the bytes of the journal stay the same."""
+    client = servers.start_checked()
     session = client.ours("session/create")
     client.say(session, "write a.txt with hello")
     assert client.shut_down() == 0
-    path = desk.state / "sessions" / session["sessionId"] / "journal.jsonl"
+    path = servers.state / "sessions" / session["sessionId"] / "journal.jsonl"
     before = path.read_bytes()
     shown = []
     for _ in range(2):
-        client = desk.server()
+        client = servers.start_checked()
         opened = client.ours("session/open", sessionId=session["sessionId"])
         shown.append(json.dumps([opened["messages"], opened["queue"], opened["damaged"]]))
         assert client.shut_down() == 0

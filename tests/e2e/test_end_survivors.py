@@ -1,4 +1,4 @@
-"""`steadyhand.recovery.endSurvivors`: what an uncertain command left running is ended on request (E5)."""
+"""`steadyhand.recovery.endSurvivors`: end, on request, what an uncertain command left running (E5)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import attrs
 import pytest
 
-from steadyhand.adapters import process_list
-from tests.support.recovered import Client, Json, Lives, lives_in, only
+from steadyhand.adapters.processes import process_table
+from tests.support.lsp_clients import TypedClient, only
+from tests.support.process_server import ServerProcesses, server_processes
+from tests.support.raw_client import Json
 from tests.support.systems import linux_only
 
 pytestmark = linux_only
@@ -23,11 +25,11 @@ COMMAND = "run setsid sleep 300 & echo up > up.txt; sleep 300"
 
 
 @attrs.define
-class Desk:
-    """A session with an uncertain command whose processes outlived the server, and a client in the next life."""
+class KilledCommand:
+    """A session with an uncertain command whose processes outlived the server, and a client of the next process run."""
 
-    lives: Lives
-    client: Client
+    servers: ServerProcesses
+    client: TypedClient
     session_id: str
     attempt_id: str
 
@@ -41,79 +43,92 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with lives_in(tmp_path) as lives:
-        client = lives.start()
+def killed(tmp_path: Path) -> Iterator[KilledCommand]:
+    with server_processes(tmp_path) as servers:
+        client = servers.start()
         session_id = client.own("session/create")["sessionId"]
         client.ask_turn(COMMAND, sessionId=session_id)
-        client.wait_for(lambda: True if (lives.place.workspace / "up.txt").exists() else None, 20)
+        client.wait_for(lambda: True if (servers.root / "up.txt").exists() else None, 20)
         client.process.kill()
         client.wait_exit()
-        client = lives.start()
+        client = servers.start()
         attempt_id = only(client.snapshot(session_id))["attemptId"]
         try:
-            yield Desk(lives, client, session_id, attempt_id)
+            yield KilledCommand(servers, client, session_id, attempt_id)
         finally:
-            for one in process_list.survivors(attempt_id) or ():
-                process_list.signal_exactly(one.pid, one.started, signal.SIGKILL)
+            for one in process_table.find_survivors(attempt_id) or ():
+                process_table.signal_process(one.pid, one.started, signal.SIGKILL)
 
 
-def test_what_the_inspection_found_is_ended(desk: Desk) -> None:
-    """E5: all of it, and it is told; asked again there is nobody left to end; it settles nothing, and the next
-    inspection finds nobody."""
-    looked = desk.inspected()
+def test_end_survivors_ends_what_the_inspection_found(killed: KilledCommand) -> None:
+    """E5: all of them are ended, and a message says so; a second request finds none. It settles nothing, and the next
+    inspection finds no process."""
+    looked = killed.inspected()
     assert len(looked["survivors"]) >= 2
-    answer = desk.end(looked["inspectionId"])
+    answer = killed.end(looked["inspectionId"])
     assert answer == {"ended": len(looked["survivors"]), "left": 0}
-    assert desk.end(looked["inspectionId"]) == {"ended": 0, "left": 0}
-    assert process_list.survivors(desk.attempt_id) == []
-    assert only(desk.client.snapshot(desk.session_id))["state"] == "unknown"
-    assert desk.inspected()["survivors"] == []
-    said = [record["text"] for record in desk.lives.having(desk.session_id, "notice")]
-    assert any("were ended" in text for text in said)
-    assert desk.end(desk.inspected()["inspectionId"]) == {"ended": 0, "left": 0}
+    assert killed.end(looked["inspectionId"]) == {"ended": 0, "left": 0}
+    assert process_table.find_survivors(killed.attempt_id) == []
+    assert only(killed.client.snapshot(killed.session_id))["state"] == "unknown"
+    assert killed.inspected()["survivors"] == []
+    said = [record["text"] for record in killed.servers.having(killed.session_id, "notice")]
+    assert any("Steadyhand ended" in text for text in said)
+    assert killed.end(killed.inspected()["inspectionId"]) == {"ended": 0, "left": 0}
 
 
-def test_nobody_else_is_ended(desk: Desk) -> None:
-    """E5: what joined since that inspection lives on, although it carries the mark."""
-    looked = desk.inspected()
-    marked = {**os.environ, "STEADYHAND_ATTEMPT_ID": desk.attempt_id}
+def test_end_survivors_spares_processes_that_came_later(killed: KilledCommand) -> None:
+    """E5: a process that joined after that inspection lives on, although it carries the mark."""
+    looked = killed.inspected()
+    marked = {**os.environ, "STEADYHAND_ATTEMPT_ID": killed.attempt_id}
     newcomer = subprocess.Popen(["sleep", "300"], env=marked, stdin=subprocess.DEVNULL)
     try:
-        assert desk.end(looked["inspectionId"])["left"] == 0
+        assert killed.end(looked["inspectionId"])["left"] == 0
         assert newcomer.poll() is None
     finally:
         newcomer.kill()
         newcomer.wait(20)
 
 
-def test_it_is_refused_in_order(desk: Desk) -> None:
-    """A3, wire.md: params, unknownSession, notOwner, attempt not known, an inspection that is not the latest; nothing
-    is ended and nothing recorded by it."""
-    first = desk.inspected()["inspectionId"]
-    latest = desk.inspected()["inspectionId"]
-    before = desk.lives.place.journal(desk.session_id)
-    second = desk.lives.start(folders=[])
-    cases: list[tuple[int, Client, Json]] = [
-        (-32602, desk.client, {"inspection_id": "x", "sessionId": WRONG_ID}),
-        (-32050, desk.client, {"sessionId": WRONG_ID, "attemptId": WRONG_ID}),
+def test_end_survivors_refusals_come_in_order_and_do_nothing(killed: KilledCommand) -> None:
+    """A3, docs/protocol.md: params, unknownSession, notOwner, an unknown attempt, an inspection that is not the latest;
+    a refusal ends nothing and records nothing."""
+    first = killed.inspected()["inspectionId"]
+    latest = killed.inspected()["inspectionId"]
+    before = killed.servers.workspace.journal(killed.session_id)
+    second = killed.servers.start(folders=[])
+    cases: list[tuple[int, TypedClient, Json]] = [
+        (-32602, killed.client, {"inspection_id": "x", "sessionId": WRONG_ID}),
+        (-32050, killed.client, {"sessionId": WRONG_ID, "attemptId": WRONG_ID}),
         (-32058, second, {"attemptId": WRONG_ID}),
-        (-32053, desk.client, {"attemptId": WRONG_ID, "inspectionId": first}),
-        (-32054, desk.client, {"inspectionId": first}),
-        (-32054, desk.client, {"inspectionId": WRONG_ID}),
+        (-32053, killed.client, {"attemptId": WRONG_ID, "inspectionId": first}),
+        (-32054, killed.client, {"inspectionId": first}),
+        (-32054, killed.client, {"inspectionId": WRONG_ID}),
     ]
     for code, client, other in cases:
-        named = {"sessionId": desk.session_id, "attemptId": desk.attempt_id, "inspectionId": latest, **other}
+        named = {"sessionId": killed.session_id, "attemptId": killed.attempt_id, "inspectionId": latest, **other}
         error = client.refusal(lambda: client.command("recovery.endSurvivors", **named))  # noqa: B023 - called at once
         assert error.code == code, other
-    assert len(process_list.survivors(desk.attempt_id) or ()) >= 2
-    assert desk.lives.place.journal(desk.session_id) == before
+    assert len(process_table.find_survivors(killed.attempt_id) or ()) >= 2
+    assert killed.servers.workspace.journal(killed.session_id) == before
 
 
-def test_an_inspection_of_an_earlier_life_is_none(desk: Desk) -> None:
-    """A3, decision 6: inspections count within their epoch."""
-    looked = desk.inspected()["inspectionId"]
-    assert desk.client.shut_down() == 0
-    desk.client = desk.lives.start()
-    error = desk.client.refusal(lambda: desk.end(looked))
+def test_end_survivors_refuses_an_inspection_of_an_earlier_run(killed: KilledCommand) -> None:
+    """A3, decision 6: an inspection counts within its epoch."""
+    looked = killed.inspected()["inspectionId"]
+    assert killed.client.shut_down() == 0
+    killed.client = killed.servers.start()
+    error = killed.client.refusal(lambda: killed.end(looked))
     assert error.data["kind"] == "inspectFirst"
+
+
+def test_command_that_outlived_a_kill_is_named_at_the_next_start(killed: KilledCommand) -> None:
+    """Case 121: one message says that it still runs, with its processes, its mark, and how to end it."""
+    shown = killed.client.wait_for(
+        lambda: [each["message"] for each in killed.client.notifications("window/showMessage")] or None, 30
+    )
+    (said,) = [text for text in shown if "outlived a crash" in text]
+    living = [one.pid for one in process_table.find_survivors(killed.attempt_id) or ()]
+    assert living
+    assert all(str(pid) in said for pid in living)
+    assert killed.attempt_id in said
+    assert "Inspect its uncertain effect to end it" in said

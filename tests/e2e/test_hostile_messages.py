@@ -1,8 +1,8 @@
-"""What a peer may send and must not: each message gets the one right answer, and the next one is served.
+"""Valid and invalid messages of a client: each gets its one correct answer, and the server handles the next message.
 
-The tables hold (name, what is sent, what must come). Most messages share one server; those that end the connection
-have one each. Every row runs against each program in `PROGRAMS`, the whole server among them as soon as there is
-one; so the rows speak of what the edge promises, never of what stands behind it.
+The rows of the tables are (name, what is sent, what must come back). Most messages share one server; a message that
+ends the connection has a server of its own. Every row runs against each program in `PROGRAMS`, which include the whole
+server; so a row tests what the protocol layer promises, and nothing behind it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ID_MARK = b"@ID@"
 
 
 def request(name: str, code: int, method: Any, params: Any = None, **more: Any) -> Row:
-    """A row for a request with an id of its own."""
+    """A row for a request with its own id."""
     message = {"jsonrpc": "2.0", "id": "@ID@", "method": method, **more}
     if params is not None:
         message["params"] = params
@@ -51,7 +51,7 @@ def request(name: str, code: int, method: Any, params: Any = None, **more: Any) 
 
 
 def notice(name: str, method: Any, params: Any = None) -> Row:
-    """A row for a notification: never answered."""
+    """A row for a notification, which is never answered."""
     message = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
     return name, json.dumps(message).encode(), SILENCE
 
@@ -287,7 +287,7 @@ def program(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 def start(program: tuple[str, ...], folder: Path) -> RawClient:
-    """A server whose state and files are below a folder."""
+    """A server whose state and files are in a folder of its own."""
     path = f"{ROOT / 'server'}:{ROOT / 'protocol'}"
     return RawClient(program, {"STEADYHAND_STATE_DIR": str(folder / "state"), "PYTHONPATH": path}, folder)
 
@@ -301,22 +301,22 @@ def shared(program: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -
 
 
 def still_serves(client: RawClient) -> None:
-    """A valid request is answered; so everything before it was dealt with."""
+    """Assert that a valid request is answered; so the server has handled everything before it."""
     assert client.request(VALID, {}) == {"sessions": []}
     assert client.broken is None
 
 
-def test_there_are_many() -> None:
-    """The tables hold at least 200 messages, each under a name of its own."""
+def test_tables_have_at_least_200_uniquely_named_messages() -> None:
+    """The tables hold at least 200 messages, each with its own name."""
     names = [name for name, _, _ in ROWS]
     assert len(names) >= 200
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[name[:60] for name, _, _ in ROWS])
-def test_a_hostile_message_gets_one_right_answer(shared: RawClient, row: Row) -> None:
-    """Each gets the answer it deserves, with its id or null, once; a notification gets none; the next request
-    is served [I14] (E4)."""
+def test_hostile_message_gets_exactly_one_correct_answer(shared: RawClient, row: Row) -> None:
+    """Each message gets the correct answer once, with its id or null; a notification gets none; the next request is
+    served [I14] (E4)."""
     _, body, code = row
     before = len(shared.messages)
     id = shared.ask(VALID, {})  # also makes the id of this row unique
@@ -359,30 +359,30 @@ def test_a_hostile_message_gets_one_right_answer(shared: RawClient, row: Row) ->
         ("textDocument/codeLens", 5, "$"),
     ],
 )
-def test_an_error_says_where(shared: RawClient, method: str, params: Any, path: str) -> None:
-    """`data.errors` names the place: relative to the params, for commands below `$.arguments`."""
+def test_invalid_params_error_names_the_position(shared: RawClient, method: str, params: Any, path: str) -> None:
+    """`data.errors` names the position: relative to the params, for commands below `$.arguments`."""
     error = shared.answer(shared.ask(method, params))["error"]
     assert error["code"] == INVALID_PARAMS
     assert [each["path"] for each in error["data"]["errors"]] == [path]
 
 
 @pytest.mark.parametrize("method", ["nothing", "textDocument/didSave", "$/cancelRequest"])
-def test_a_faulty_notification_is_logged(shared: RawClient, method: str) -> None:
-    """What is dropped is said by `window/logMessage`, with its name and why."""
+def test_invalid_notification_is_dropped_and_logged(shared: RawClient, method: str) -> None:
+    """`window/logMessage` has the name of a dropped notification and the reason."""
     shared.notify(method, {"id": None})
     told = shared.notification("window/logMessage", that=lambda p: method in p["message"])
     assert told["message"].startswith(f"Steadyhand dropped {method}: ")
 
 
 @pytest.mark.parametrize("header", ODD_BUT_RIGHT.values(), ids=list(ODD_BUT_RIGHT))
-def test_an_odd_header_is_understood(shared: RawClient, header: Any) -> None:
-    """Names in any case, bare line feeds, other fields and empty lines before are all right."""
+def test_header_variants_are_accepted(shared: RawClient, header: Any) -> None:
+    """Field names in any case, bare line feeds, other fields and leading empty lines are accepted."""
     body = b'{"jsonrpc": "2.0", "id": "odd-%d", "method": "%b"}' % (id(header), VALID.encode())
     shared.send_raw(header(len(body)) + body)
     assert "result" in shared.answer(f"odd-{id(header)}")
 
 
-def test_a_message_may_come_in_pieces(shared: RawClient) -> None:
+def test_frames_may_arrive_in_pieces_or_together(shared: RawClient) -> None:
     """A frame that arrives byte by byte, and many frames that arrive at once, are the same to the server."""
     one = framed(b'{"jsonrpc": "2.0", "id": "pieces", "method": "%b"}' % VALID.encode())
     for byte in one:
@@ -393,8 +393,8 @@ def test_a_message_may_come_in_pieces(shared: RawClient) -> None:
         assert "result" in shared.answer(f"many{number:02}")
 
 
-def test_a_nested_jsonrpc_member_does_no_harm(shared: RawClient) -> None:
-    """A member `jsonrpc` inside what is free JSON is a member like any other."""
+def test_nested_jsonrpc_member_is_plain_data(shared: RawClient) -> None:
+    """A member `jsonrpc` inside free JSON is a member like any other."""
     inner = {"jsonrpc": "2.0", "id": 5, "method": "exit", "params": {"jsonrpc": "2.0", "result": 1}}
     params = {
         "textDocument": {"uri": "file:///a", "jsonrpc": "2.0"},
@@ -406,8 +406,8 @@ def test_a_nested_jsonrpc_member_does_no_harm(shared: RawClient) -> None:
 
 
 @pytest.mark.parametrize("escape", [r"\ud800", r"\uDFFF", r"\udc00\ud800", r"\\\ud83d", r"\ud83dx"])
-def test_a_lone_surrogate_crashes_nothing(shared: RawClient, escape: str) -> None:
-    """Half a character in an id, a key, a text or a document is taken as U+FFFD."""
+def test_lone_surrogate_is_read_as_replacement_character(shared: RawClient, escape: str) -> None:
+    """Half a surrogate pair in an id, a key, a text or a document is read as U+FFFD."""
     bodies = [
         f'{{"jsonrpc": "2.0", "id": @, "method": "{VALID}", "params": {{"{escape}": "{escape}"}}}}',
         f'{{"jsonrpc": "2.0", "id": @, "method": "{escape}"}}',
@@ -423,19 +423,20 @@ def test_a_lone_surrogate_crashes_nothing(shared: RawClient, escape: str) -> Non
 
 
 @pytest.mark.parametrize("id", [0, -1, 2**53, 10**100, "", "x" * 10_000, "\U0001f600\0", "null"])
-def test_a_strange_id_comes_back(shared: RawClient, id: int | str) -> None:
-    """Any integer and any string is an id, and is given back as it was."""
+def test_any_integer_or_string_id_is_returned_unchanged(shared: RawClient, id: int | str) -> None:
+    """Any integer and any string is a valid id; the answer has the same."""
     shared.send({"jsonrpc": "2.0", "id": id, "method": VALID, "params": {}})
     assert shared.answer(id)["result"] == {"sessions": []}
 
 
-def test_params_may_be_left_out(shared: RawClient) -> None:
+def test_missing_params_equal_an_empty_object(shared: RawClient) -> None:
     """No params are the same as an empty object."""
     assert shared.request(VALID) == {"sessions": []}
 
 
-def test_a_body_above_the_bound_is_passed_over(shared: RawClient) -> None:
-    """A body of 65 MiB is drained and answered "message too large" with id null; one below it is read [I13]."""
+def test_body_above_the_limit_is_skipped_with_an_error(shared: RawClient) -> None:
+    """The server skips a body of 65 MiB and answers "message too large" with id null; it reads a body below the limit
+    [I13]."""
     before = len(shared.answers(None))
     size = 65 << 20
     shared.send_raw(b"Content-Length: %d\r\n\r\n" % size)
@@ -449,8 +450,9 @@ def test_a_body_above_the_bound_is_passed_over(shared: RawClient) -> None:
     assert shared.answer("large", 30)["error"]["code"] == INVALID_PARAMS
 
 
-def test_ten_gigabytes_are_not_waited_for(program: tuple[str, ...], tmp_path: Path) -> None:
-    """A length of 10 GB is answered when it is announced, and costs no memory; the end of input ends the server."""
+def test_announced_body_of_ten_gigabytes_is_answered_at_once(program: tuple[str, ...], tmp_path: Path) -> None:
+    """The server answers a length of 10 GB when it is announced, and allocates no memory for it; the end of input ends
+    the server."""
     with start(program, tmp_path) as client:
         client.initialize()
         client.send_raw(b"Content-Length: 10000000000\r\n\r\n")
@@ -461,8 +463,8 @@ def test_ten_gigabytes_are_not_waited_for(program: tuple[str, ...], tmp_path: Pa
 
 
 @pytest.mark.parametrize("sent", ENDS_THE_CONNECTION.values(), ids=list(ENDS_THE_CONNECTION))
-def test_garbage_ends_the_connection(program: tuple[str, ...], tmp_path: Path, sent: bytes) -> None:
-    """Where no message can be told from the next, the server ends by itself with 1, and says why on stderr."""
+def test_unframed_garbage_ends_the_server_with_1(program: tuple[str, ...], tmp_path: Path, sent: bytes) -> None:
+    """If the server cannot find the start of the next message, it ends by itself with 1, and says why on stderr."""
     with start(program, tmp_path) as client:
         client.send_raw(sent)
         assert client.wait_exit() == 1
@@ -485,9 +487,9 @@ EARLY: list[tuple[str, Any, int]] = [
 ]
 
 
-def test_before_initialize_and_after_shutdown(program: tuple[str, ...], tmp_path: Path) -> None:
-    """Before `initialize` requests get -32002 and notifications nothing; a faulty `initialize` may be repeated;
-    after `shutdown` requests get -32600."""
+def test_requests_before_initialize_and_after_shutdown_are_refused(program: tuple[str, ...], tmp_path: Path) -> None:
+    """Before `initialize` requests get -32002 and notifications nothing; an invalid `initialize` may be repeated; after
+    `shutdown` requests get -32600."""
     with start(program, tmp_path) as client:
         for method in ("textDocument/didOpen", "nothing", "initialized", "$/cancelRequest"):
             client.notify(method, {})

@@ -1,6 +1,8 @@
-"""The life of one connection: every way out, cancelling, a peer that does not read, strays on stdout.
+"""One connection from start to end: every way to end it, cancelling, a client that does not read, stray output on
+stdout.
 
-The server is the probe (tests/support/edge_probe.py): the real edge, with nothing behind it. Each test starts its own.
+The server is the probe (tests/support/edge_probe.py): the real protocol layer with nothing behind it. A test that ends
+its connection or starts it in its own way starts its own probe; the others use one probe after another (`client`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import pytest
 from lsprotocol.converters import get_converter
 from pytest_lsp import client_capabilities
 
-from steadyhand.edge import asking, transport
+from steadyhand.lsp.rpc import pending_requests, transport
 from tests.support.raw_client import UNANSWERED, ErrorAnswer, RawClient, framed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +40,7 @@ Start = Callable[..., RawClient]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts probes; `start(*arguments, **of RawClient)`."""
+    """Start probes: `start(*arguments, **of RawClient)`."""
     started: list[RawClient] = []
 
     def begin(*arguments: str, **more: Any) -> RawClient:
@@ -51,24 +53,52 @@ def start() -> Iterator[Start]:
         client.kill()
 
 
+@pytest.fixture(scope="module")
+def serving() -> Iterator[list[RawClient]]:
+    """The probe that the tests share, if there is one."""
+    found: list[RawClient] = []
+    yield found
+    for client in found:
+        client.kill()
+
+
+@pytest.fixture
+def client(serving: list[RawClient], request: pytest.FixtureRequest) -> Iterator[RawClient]:
+    """An initialized probe that remembers no other test. After a test that failed the next one gets a new probe."""
+    if not serving:
+        serving.append(RawClient(PROBE, PATHS))
+        serving[0].initialize()
+    (client,) = serving
+    client.forget()
+    failures = request.session.testsfailed
+    healthy = False
+    try:
+        yield client
+        healthy = request.session.testsfailed == failures and play(client, "served") == "served"
+    finally:
+        if not healthy:
+            serving.remove(client)
+            client.kill()
+
+
 def turn(text: str) -> dict[str, Any]:
-    """Params of a turn that plays a text."""
+    """The params of a turn that plays a text."""
     return {"sessionId": ID, "epoch": ID, "clientMessageId": "c", "text": text}
 
 
 def command(text: str) -> dict[str, Any]:
-    """Params of the command that plays a text."""
+    """The params of the command that plays a text."""
     return {"command": "steadyhand.ask", "arguments": [{"text": text}]}
 
 
 def play(client: RawClient, text: str, limit_s: float = 10) -> str:
-    """What the command came to."""
+    """The text that the command answers."""
     result = client.request("workspace/executeCommand", command(text), limit_s)
     return str(result["text"])
 
 
 def told(client: RawClient, text: str) -> None:
-    """Wait until the probe has said something."""
+    """Wait until the probe has logged this text."""
     client.notification("window/logMessage", that=lambda params: params["message"] == text)
 
 
@@ -78,8 +108,8 @@ WORK = [("steadyhand/turn/start", turn), ("workspace/executeCommand", command)]
 # --- initialize -----------------------------------------------------------------------------------------------
 
 
-def test_initialize_tells_what_there_is(start: Start) -> None:
-    """Name, version, protocol version and capabilities; `initialized` starts the work (wire.md, "Standard parts")."""
+def test_initialize_reports_name_versions_and_capabilities(start: Start) -> None:
+    """Name, version, protocol version and capabilities; `initialized` starts the work (docs/protocol.md)."""
     client = start()
     result = client.initialize()
     assert result["serverInfo"]["name"] == "steadyhand"
@@ -120,15 +150,18 @@ def test_initialize_tells_what_there_is(start: Start) -> None:
         ({"capabilities": {"experimental": 5}}, [[False] * 4, [], "utf-16"]),
     ],
 )
-def test_what_the_client_tells_is_kept(start: Start, params: dict[str, Any], expected: list[Any]) -> None:
-    """Folders with their fallbacks, the encoding it prefers, and our abilities: only a literal true counts."""
+def test_initialize_keeps_folders_encoding_and_abilities(
+    start: Start, params: dict[str, Any], expected: list[Any]
+) -> None:
+    """The folders with their fallbacks, the encoding that the client prefers, and its abilities: only a literal true
+    counts."""
     client = start()
     client.initialize(params)
     assert json.loads(play(client, "client")) == expected
 
 
-def test_folders_are_kept_current(start: Start) -> None:
-    """Added and removed folders are known at once to the request that follows."""
+def test_folder_changes_apply_to_the_next_request(start: Start) -> None:
+    """The request that follows already sees added and removed folders."""
     client = start()
     client.initialize({"workspaceFolders": [{"uri": "file:///a", "name": "a"}, {"uri": "file:///b", "name": "b"}]})
     event = {"added": [{"uri": "file:///c", "name": "c"}], "removed": [{"uri": "file:///a", "name": "a"}]}
@@ -136,8 +169,8 @@ def test_folders_are_kept_current(start: Start) -> None:
     assert json.loads(play(client, "client"))[1] == ["/b", "/c"]
 
 
-def test_documents_are_mirrored_before_the_next_request(start: Start) -> None:
-    """Open, change in the negotiated encoding, save and close, each seen by the request right behind it."""
+def test_document_changes_apply_to_the_next_request(start: Start) -> None:
+    """Open, change in the negotiated encoding, save and close: the request right behind each sees it."""
     client = start()
     client.initialize({"capabilities": {"general": {"positionEncodings": ["utf-8"]}}})
     uri = "file:///w/a.py"
@@ -154,7 +187,7 @@ def test_documents_are_mirrored_before_the_next_request(start: Start) -> None:
     assert play(client, f"document {uri}") == "null"
 
 
-# --- the ways out ---------------------------------------------------------------------------------------------
+# --- ends of a connection ---------------------------------------------------------------------------------------------
 
 
 def ends_input(client: RawClient) -> None:
@@ -163,7 +196,7 @@ def ends_input(client: RawClient) -> None:
 
 
 def closes_output(client: RawClient) -> None:
-    """The client's end of stdout is closed, while its end of stdin stays open."""
+    """Close the client's end of stdout; its end of stdin stays open."""
     assert client.process.stdout is not None
     descriptor = client.process.stdout.fileno()
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -177,7 +210,7 @@ def sends(signal_number: int) -> Callable[[RawClient], None]:
 
 
 def shuts_down_and(then: Callable[[RawClient], None]) -> Callable[[RawClient], None]:
-    """Ask for the shutdown before something else."""
+    """Request the shutdown before something else."""
 
     def act(client: RawClient) -> None:
         client.request("shutdown")
@@ -200,8 +233,9 @@ WAYS_OUT: dict[str, tuple[Callable[[RawClient], Any], int]] = {
 
 @pytest.mark.parametrize("way", WAYS_OUT)
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-def test_every_way_out_has_its_code(start: Start, tmp_path: Path, way: str, busy: bool) -> None:
-    """Each way out stops once, unwinds what is running, ends soon and quietly with its own code."""
+def test_every_end_of_the_connection_has_its_exit_code(start: Start, tmp_path: Path, way: str, busy: bool) -> None:
+    """Each way to end the connection stops the server once, unwinds what is running, and ends soon, without output,
+    with its own exit code."""
     mark = tmp_path / "mark"
     client = start(f"mark={mark}")
     client.initialize()
@@ -221,8 +255,9 @@ def test_every_way_out_has_its_code(start: Start, tmp_path: Path, way: str, busy
 
 
 @pytest.mark.parametrize("before", ["nothing", "initialize"])
-def test_an_output_closed_by_the_client_ends_the_server(start: Start, tmp_path: Path, before: str) -> None:
-    """A client that only closes its end of stdout is gone: noticed within a second or two, without a write (row E4)."""
+def test_stdout_closed_by_the_client_ends_the_server(start: Start, tmp_path: Path, before: str) -> None:
+    """A client that only closes its end of stdout is gone; the server notices within a second or two, without a write
+    (row E4)."""
     mark = tmp_path / "mark"
     client = RawClient([*PROBE, f"mark={mark}"], PATHS, reading=False)
     try:
@@ -237,8 +272,8 @@ def test_an_output_closed_by_the_client_ends_the_server(start: Start, tmp_path: 
 
 
 @pytest.mark.parametrize("named", ["processId", "--clientProcessId"])
-def test_the_editor_is_gone(start: Start, named: str) -> None:
-    """The process that the client names, in either way, has ended: so does the server, though its pipes are open."""
+def test_dead_client_process_ends_the_server(start: Start, named: str) -> None:
+    """The process that the client names, in either way, has ended: the server ends too, though its pipes are open."""
     editor = subprocess.Popen(["sleep", "300"])
     try:
         client = start() if named == "processId" else start(f"--clientProcessId={editor.pid}")
@@ -252,8 +287,8 @@ def test_the_editor_is_gone(start: Start, named: str) -> None:
 
 
 @pytest.mark.parametrize("pid", [0, -1, 1 << 30, (1 << 31) - 1])
-def test_a_strange_process_id(start: Start, pid: int) -> None:
-    """A number that no process has ends the server with 1 or is passed over; it never breaks it."""
+def test_invalid_client_process_id_is_harmless(start: Start, pid: int) -> None:
+    """A process id that no process has ends the server with 1, or is ignored; it never breaks the server."""
     client = start()
     client.initialize({"processId": pid})
     if pid > 0:
@@ -264,8 +299,8 @@ def test_a_strange_process_id(start: Start, pid: int) -> None:
 
 
 @pytest.mark.parametrize(("how", "said"), [("slow", "broken off"), ("raise", "the stop failed")])
-def test_a_stop_that_fails_does_not_keep_the_server(start: Start, tmp_path: Path, how: str, said: str) -> None:
-    """A stop that hangs is broken off at its bound, one that fails is logged; the code stays what it was [I13]."""
+def test_failing_or_hanging_stop_does_not_delay_the_exit(start: Start, tmp_path: Path, how: str, said: str) -> None:
+    """A stop that hangs is cut off at its limit, a stop that fails is logged; the exit code stays the same [I13]."""
     mark = tmp_path / "mark"
     client = start(f"stop={how}", f"mark={mark}")
     client.initialize()
@@ -274,8 +309,8 @@ def test_a_stop_that_fails_does_not_keep_the_server(start: Start, tmp_path: Path
     client.wait_stderr(said)
 
 
-def test_a_second_signal_changes_nothing(start: Start, tmp_path: Path) -> None:
-    """While it stops, more signals neither cut the stop short nor change the code."""
+def test_second_signal_does_not_change_stop_or_exit_code(start: Start, tmp_path: Path) -> None:
+    """While the server stops, more signals neither shorten the stop nor change the exit code."""
     mark = tmp_path / "mark"
     client = start("stop=slow", f"mark={mark}")
     client.initialize()
@@ -286,8 +321,8 @@ def test_a_second_signal_changes_nothing(start: Start, tmp_path: Path) -> None:
     client.wait_stderr("broken off")
 
 
-def test_a_task_that_will_not_end_does_not_keep_the_server(start: Start) -> None:
-    """Work that shields itself for ever is left behind after the last limit, and the code is still right [I13]."""
+def test_task_that_never_ends_is_abandoned_at_the_limit(start: Start) -> None:
+    """Work that shields itself forever is abandoned after the last limit, and the exit code is still correct [I13]."""
     client = start("stop=hard")
     client.initialize()
     client.ask("workspace/executeCommand", command("hang"))
@@ -296,8 +331,8 @@ def test_a_task_that_will_not_end_does_not_keep_the_server(start: Start) -> None
     assert client.wait_exit() == 143
 
 
-def test_requests_in_flight_are_bounded(start: Start) -> None:
-    """One request too many is refused, the others are not touched; when one has ended the next is taken [I13]."""
+def test_requests_in_flight_have_a_limit(start: Start) -> None:
+    """One request too many is refused, the others are not affected; when one has ended, the next is accepted [I13]."""
     client = start("flights=2")
     client.initialize()
     first, _ = (client.ask("workspace/executeCommand", command("sleep")) for _ in range(2))
@@ -309,12 +344,13 @@ def test_requests_in_flight_are_bounded(start: Start) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_is_unsent_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that never reads is given up when too much is unsent: told once, and nobody waits for it [I13]."""
-    monkeypatch.setattr(transport, "unsent_bytes_max", 300_000)
+async def test_unsent_output_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server gives up a client that never reads when too much is unsent: one message says so, and no task waits for
+    it [I13]."""
+    monkeypatch.setattr(transport, "UNSENT_BYTES_MAX", 300_000)
     reads, writes = os.pipe()
     losses: list[bool] = []
-    writer = transport.Writer(writes, lambda: losses.append(True))
+    writer = transport.FrameWriter(writes, lambda: losses.append(True))
     try:
         for _ in range(4):
             writer.write(b"x" * 90_000)
@@ -331,17 +367,17 @@ async def test_what_is_unsent_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.anyio
-async def test_open_questions_are_bounded_and_end_with_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One question too many is refused; a lost connection ends those that are open, and later ones at once [I13]."""
-    monkeypatch.setattr(asking, "open_questions_max", 2)
+async def test_open_questions_have_a_limit_and_end_with_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One question too many is refused; a lost connection ends the open questions, and later ones at once [I13]."""
+    monkeypatch.setattr(pending_requests, "OPEN_QUESTIONS_MAX", 2)
     sent: list[Any] = []
-    questions = asking.Asking(sent.append)
+    questions = pending_requests.PendingRequests(sent.append)
     ends: list[str] = []
 
     async def ask() -> None:
         try:
-            await questions.ask("m", {}, 60)
-        except asking.EditorError as error:
+            await questions.request("m", {}, 60)
+        except pending_requests.EditorError as error:
             ends.append(str(error))
 
     with anyio.fail_after(10):
@@ -351,15 +387,15 @@ async def test_open_questions_are_bounded_and_end_with_the_connection(monkeypatc
             await anyio.wait_all_tasks_blocked()
             await ask()
             assert ends == ["too many questions are open"]
-            questions.lose("lost")
+            questions.fail_all("lost")
         await ask()
     assert ends[1:] == ["lost"] * 3
     assert [each["method"] for each in sent] == ["m", "m"]
 
 
 @pytest.mark.parametrize("editor", ["neovim", "emacs", "visual_studio_code"])
-def test_real_editors_are_understood(start: Start, editor: str) -> None:
-    """What real editors declare fits our strict reading of standard objects."""
+def test_capabilities_of_real_editors_are_accepted(start: Start, editor: str) -> None:
+    """What real editors declare passes our strict reading of standard objects."""
     declared = get_converter().unstructure(client_capabilities(editor))
     client = start()
     client.initialize({"capabilities": json.loads(json.dumps(declared)), "trace": "off", "locale": "de"})
@@ -370,10 +406,10 @@ def test_real_editors_are_understood(start: Start, editor: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "params"), WORK, ids=["request", "command"])
-def test_a_cancel_is_answered_after_unwinding(start: Start, method: str, params: Callable[[str], Any]) -> None:
-    """-32800 comes once, and not before the work has really ended; for requests and commands alike."""
-    client = start()
-    client.initialize()
+def test_cancel_is_answered_after_the_work_has_ended(
+    client: RawClient, method: str, params: Callable[[str], Any]
+) -> None:
+    """-32800 comes once, and not before the work has really ended, for requests and commands alike."""
     id = client.ask(method, params("sleep"))
     told(client, "begun")
     client.notify("$/cancelRequest", {"id": id})
@@ -386,10 +422,10 @@ def test_a_cancel_is_answered_after_unwinding(start: Start, method: str, params:
 
 
 @pytest.mark.parametrize(("method", "params"), WORK, ids=["request", "command"])
-def test_a_cancel_right_behind_is_not_lost(start: Start, method: str, params: Callable[[str], Any]) -> None:
-    """Request and cancel that arrive in one piece: the work begins and ends, and the answer is -32800."""
-    client = start()
-    client.initialize()
+def test_cancel_in_the_same_packet_as_its_request_counts(
+    client: RawClient, method: str, params: Callable[[str], Any]
+) -> None:
+    """Request and cancel arrive in one packet: the work begins and ends, and the answer is -32800."""
     parts = [
         {"jsonrpc": "2.0", "id": "both", "method": method, "params": params("sleep")},
         {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "both"}},
@@ -399,20 +435,18 @@ def test_a_cancel_right_behind_is_not_lost(start: Start, method: str, params: Ca
 
 
 @pytest.mark.parametrize(("method", "params"), WORK, ids=["request", "command"])
-def test_a_cancelled_request_that_finished_is_answered(start: Start, method: str, params: Callable[[str], Any]) -> None:
-    """What came to its end in spite of a cancel has happened: its result is the answer [I2]."""
-    client = start()
-    client.initialize()
+def test_cancelled_request_that_finished_returns_its_result(
+    client: RawClient, method: str, params: Callable[[str], Any]
+) -> None:
+    """Work that completed in spite of a cancel has happened: its result is the answer [I2]."""
     id = client.ask(method, params("stubborn"))
     told(client, "begun")
     client.notify("$/cancelRequest", {"id": id})
     assert client.result(id)["turnId"] == ID
 
 
-def test_an_id_in_flight_is_not_taken_twice(start: Start) -> None:
-    """A second request with the id of one in flight is refused; the first is not touched; later the id is free."""
-    client = start()
-    client.initialize()
+def test_duplicate_request_id_in_flight_is_refused(client: RawClient) -> None:
+    """A second request with the id of one in flight is refused; the first is not affected; later the id is free."""
     client.send({"jsonrpc": "2.0", "id": "twice", "method": "steadyhand/turn/start", "params": turn("stubborn")})
     client.send({"jsonrpc": "2.0", "id": "twice", "method": "steadyhand/session/list", "params": {}})
     client.wait_for(lambda: client.answers("twice")[1:] or None, 10, "two answers")
@@ -423,7 +457,7 @@ def test_an_id_in_flight_is_not_taken_twice(start: Start) -> None:
     client.wait_for(lambda: client.answers("twice")[2:] or None, 10, "a third answer")
 
 
-def test_shutdown_with_a_command_in_flight(start: Start) -> None:
+def test_shutdown_cancels_a_command_in_flight(start: Start) -> None:
     """`shutdown` is answered at once, before the commands in flight have unwound; they get -32800."""
     client = start()
     client.initialize()
@@ -442,10 +476,8 @@ def test_shutdown_with_a_command_in_flight(start: Start) -> None:
 
 
 @pytest.mark.parametrize("text", ["refuse", "group"])
-def test_a_refusal_carries_its_kind(start: Start, text: str) -> None:
-    """A refusal, alone or out of a task group, becomes its code and `data` (wire.md, "Errors")."""
-    client = start()
-    client.initialize()
+def test_refusal_has_its_code_and_data(client: RawClient, text: str) -> None:
+    """A refusal, alone or out of a task group, becomes its code and `data` (docs/protocol.md, "Errors")."""
     with pytest.raises(ErrorAnswer) as caught:
         play(client, text)
     assert (caught.value.code, caught.value.data) == (-32051, {"kind": "staleEpoch", "epoch": ID})
@@ -453,10 +485,8 @@ def test_a_refusal_carries_its_kind(start: Start, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["boom", "unshaped"])
-def test_a_defect_shows_nothing(start: Start, text: str) -> None:
-    """A defect is answered without trace and path; stderr has both, and the server goes on (row E2)."""
-    client = start()
-    client.initialize()
+def test_defect_is_answered_without_trace_and_path(client: RawClient, text: str) -> None:
+    """The answer to a defect has no trace and no path; stderr has both, and the server goes on (row E2)."""
     with pytest.raises(ErrorAnswer) as caught:
         play(client, text)
     assert (caught.value.code, caught.value.message, caught.value.data) == (-32603, "internal error", None)
@@ -467,10 +497,8 @@ def test_a_defect_shows_nothing(start: Start, text: str) -> None:
 # --- asking the editor ----------------------------------------------------------------------------------------
 
 
-def test_the_editor_answers(start: Start) -> None:
-    """Answers come in their types: by lsprotocol's for a standard request, by our table for an own one."""
-    client = start()
-    client.initialize()
+def test_answers_of_the_editor_are_typed(client: RawClient) -> None:
+    """Answers come in their types: those of lsprotocol for a standard request, those of our table for our own."""
     client.answer_with("window/showMessageRequest", lambda params: params["actions"][0])
     client.answer_with("steadyhand/user/ask", lambda params: {"answer": params["question"]})
     assert play(client, "ask") == "'Yes'"
@@ -489,22 +517,18 @@ def test_the_editor_answers(start: Start) -> None:
         ("steadyhand/user/ask", "user", None),
     ],
 )
-def test_a_malformed_answer_is_no_answer(start: Start, method: str, text: str, answer: Any) -> None:
-    """An answer that does not fit is an EditorError, not a defect."""
-    client = start()
-    client.initialize()
+def test_answer_of_a_wrong_shape_is_an_editor_error(client: RawClient, method: str, text: str, answer: Any) -> None:
+    """An answer that does not fit is an EditorError, and no defect."""
     client.answer_with(method, lambda _: answer)
     assert play(client, text) == f"no answer: the editor's answer to {method} does not fit (None)"
 
 
-def test_an_error_answer_and_an_odd_one(start: Start) -> None:
-    """An error is an EditorError with its code; an answer with neither result nor error is one too."""
+def test_error_answer_or_empty_answer_is_an_editor_error(client: RawClient) -> None:
+    """An error becomes an EditorError with its code; so does an answer with neither result nor error."""
 
     def refuse(_: Any) -> Any:
         raise ErrorAnswer({"code": -32601, "message": "no such thing"})
 
-    client = start()
-    client.initialize()
     client.answer_with("window/showMessageRequest", refuse)
     assert play(client, "ask") == "no answer: the editor answered: no such thing (-32601)"
     id = client.ask("workspace/executeCommand", command("user"))
@@ -513,10 +537,8 @@ def test_an_error_answer_and_an_odd_one(start: Start) -> None:
     assert client.result(id)["text"] == "no answer: the editor answered with an error (None)"
 
 
-def test_a_late_answer_is_ignored(start: Start) -> None:
-    """A question that is given up is withdrawn; its answer, coming late or twice, changes nothing."""
-    client = start()
-    client.initialize()
+def test_late_answer_of_the_editor_is_ignored(client: RawClient) -> None:
+    """The server withdraws a question that it gives up; a late or repeated answer changes nothing."""
     client.answer_with("window/showMessageRequest", lambda _: UNANSWERED)
     assert play(client, "ask 0.2").startswith("no answer: the editor did not answer")
     asked = next(each for each in client.messages if each.get("method") == "window/showMessageRequest")
@@ -527,10 +549,8 @@ def test_a_late_answer_is_ignored(start: Start) -> None:
     assert "Traceback" not in client.stderr()
 
 
-def test_cancelling_a_request_withdraws_its_question(start: Start) -> None:
+def test_cancel_withdraws_the_question_to_the_editor(client: RawClient) -> None:
     """The cancel of a request that waits for the editor reaches the editor."""
-    client = start()
-    client.initialize()
     id = client.ask("workspace/executeCommand", command("user 60"))
     asked = client.server_request("steadyhand/user/ask")
     client.notify("$/cancelRequest", {"id": id})
@@ -538,11 +558,11 @@ def test_cancelling_a_request_withdraws_its_question(start: Start) -> None:
     assert client.notification("$/cancelRequest") == {"id": asked["id"]}
 
 
-# --- a peer that does not read, and what it is connected with -------------------------------------------------
+# --- a client that does not read, and kinds of streams -------------------------------------------------
 
 
-def test_two_thousand_answers_are_kept_for_a_client_that_does_not_read(start: Start) -> None:
-    """A client that sends without reading is not blocked, and finds all answers when it reads at last."""
+def test_slow_reader_gets_two_thousand_answers(start: Start) -> None:
+    """A client that sends without reading is not blocked, and finds all answers when it reads later."""
     client = start(reading=False)
     params = {"a" * 100: "x"}  # each answer says so, which makes them long
     client.send({"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": {"capabilities": {}}})
@@ -555,7 +575,7 @@ def test_two_thousand_answers_are_kept_for_a_client_that_does_not_read(start: St
     assert client.shut_down() == 0
 
 
-def test_a_flood_waits_for_its_reader(start: Start) -> None:
+def test_output_flood_waits_for_the_reader_in_bounded_memory(start: Start) -> None:
     """`drain` bounds the memory of a stream of 60 MB to a client that does not read; nothing of it is lost [I13]."""
     client = start(reading=False)
     client.send({"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": {"capabilities": {}}})
@@ -571,7 +591,7 @@ def test_a_flood_waits_for_its_reader(start: Start) -> None:
 
 
 def resident_at_rest(client: RawClient) -> int:
-    """Bytes the server holds once it does nothing more: its processor time stands still."""
+    """The resident memory of the server in bytes, once its processor time does not grow any more."""
     seen = -1
     end = time.monotonic() + 30
     while time.monotonic() < end:
@@ -585,7 +605,7 @@ def resident_at_rest(client: RawClient) -> int:
 
 
 def whole_conversation() -> bytes:
-    """Everything a client says, from the first to the last word."""
+    """Everything that a client sends, from the first to the last message."""
     said: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": {"capabilities": {}}},
         {"method": "initialized", "params": {}},
@@ -595,15 +615,15 @@ def whole_conversation() -> bytes:
     return b"".join(framed(json.dumps({"jsonrpc": "2.0", **each}).encode()) for each in said)
 
 
-def test_standard_input_is_the_null_device(start: Start) -> None:
+def test_null_device_as_stdin_ends_the_server_with_1(start: Start) -> None:
     """With nothing to read the server ends with 1, and does not hang."""
     client = start(stdin=subprocess.DEVNULL)
     assert client.wait_exit() == 1
     assert "Traceback" not in client.stderr()
 
 
-def test_input_and_output_are_regular_files(start: Start, tmp_path: Path) -> None:
-    """A conversation can be played from a file into a file."""
+def test_conversation_from_file_to_file_works(start: Start, tmp_path: Path) -> None:
+    """The server reads a conversation from a file and writes its answers into a file."""
     (tmp_path / "in").write_bytes(whole_conversation())
     with open(tmp_path / "in", "rb") as said, open(tmp_path / "out", "wb") as heard:
         client = start(stdin=said, stdout=heard)
@@ -614,8 +634,8 @@ def test_input_and_output_are_regular_files(start: Start, tmp_path: Path) -> Non
     assert "Traceback" not in client.stderr()
 
 
-def test_input_and_output_are_one_socket(start: Start) -> None:
-    """The same over a socket, as some editors have it."""
+def test_conversation_over_one_socket_works(start: Start) -> None:
+    """The same over a socket, as some editors use it."""
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
@@ -629,8 +649,8 @@ def test_input_and_output_are_one_socket(start: Start) -> None:
         assert client.wait_exit() == 0
 
 
-def test_input_and_output_are_a_terminal(start: Start) -> None:
-    """The same in a terminal, which stays as it was: what comes after is not cut by a non-blocking descriptor."""
+def test_conversation_over_a_terminal_keeps_it_blocking(start: Start) -> None:
+    """The same in a terminal. The terminal stays as it was: later output is not cut by a non-blocking descriptor."""
     pty = pytest.importorskip("pty")
     tty = pytest.importorskip("tty")
     ours, theirs = pty.openpty()
@@ -646,16 +666,17 @@ def test_input_and_output_are_a_terminal(start: Start) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-"])
-def test_a_closed_descriptor(closed: str) -> None:
-    """Started with closed standard descriptors the server ends by itself, and writes to no file opened by chance."""
+def test_closed_standard_descriptor_ends_the_server_with_1(closed: str) -> None:
+    """Started with closed standard descriptors the server ends by itself, and writes to no file that got the number by
+    chance."""
     line = f"exec {' '.join(PROBE)} {closed}"
     ended = subprocess.run(["/bin/sh", "-c", line], input=b"", env={**os.environ, **PATHS}, timeout=20, check=False)
     assert ended.returncode == 1
 
 
-def test_strays_do_not_break_the_framing(start: Start) -> None:
-    """A print, a raw write to descriptor 1 and a child that writes and reads: they reach stderr and the null device,
-    the child holds neither of the protocol's descriptors, and the session goes on (row E4, case 100) [I14]."""
+def test_stray_output_does_not_break_the_framing(start: Start) -> None:
+    """A print, a raw write to descriptor 1 and a child that writes and reads reach stderr and the null device. The
+    child has neither of the protocol's descriptors, and the session goes on (row E4, case 100) [I14]."""
     client = start()
     client.initialize()
     assert play(client, "print") == "inherited: "

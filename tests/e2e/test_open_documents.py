@@ -1,4 +1,4 @@
-"""Files open in the editor: unsaved text is never overwritten, and saved text is never taken for unsaved (V1, V2)."""
+"""Files open in the editor: the server keeps unsaved text, and never takes saved text for unsaved (V1, V2)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.checked_client import CheckedClient, Desk
+from tests.support.lsp_clients import CheckedClient
+from tests.support.process_server import ServerProcesses, server_processes
 from tests.support.systems import linux_only
 
 pytestmark = linux_only
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk.under(tmp_path)
-    yield desk
-    for server in desk.servers:
-        server.close()
+def servers(tmp_path: Path) -> Iterator[ServerProcesses]:
+    with server_processes(tmp_path) as servers:
+        yield servers
 
 
 def opens(client: CheckedClient, path: Path, text: str) -> None:
@@ -32,19 +31,20 @@ def changes(client: CheckedClient, path: Path, version: int, text: str) -> None:
 
 
 def written(client: CheckedClient, session: dict[str, object], text: str) -> tuple[str, str | None]:
-    """(state, reason) of the write of a whole turn."""
+    """(state, reason) of the write call of a whole turn; the file is read before it (V3)."""
     started = client.send_prompt(session, f"write a.txt with {text}")
     client.ended(started["turnId"])
-    (call,) = client.calls(started["turnId"])
+    reading, call = client.calls(started["turnId"])
+    assert (reading["tool"], call["tool"]) == ("read_file", "write_file")
     return call["state"], call.get("reason")
 
 
-def test_a_document_that_comes_unsaved_is_not_overwritten(desk: Desk) -> None:
-    """V1, V2: an editor restores unsaved text, or tells a restarted server of it: its file says that it is unsaved.
-    Once it is saved it may be written."""
-    path = desk.root / "a.txt"
+def test_document_opened_with_unsaved_text_is_not_overwritten(servers: ServerProcesses) -> None:
+    """V1, V2: an editor restores unsaved text, or opens it for a restarted server: the write is refused as unsaved.
+    After the save it runs."""
+    path = servers.root / "a.txt"
     path.write_text("on disk\n")
-    client = desk.server(options={"mode": "auto"})
+    client = servers.start_checked(options={"mode": "auto"})
     opens(client, path, "typed, not saved\n")
     session = client.ours("session/create")
     assert written(client, session, "agent") == ("refused", "unsaved")
@@ -55,12 +55,13 @@ def test_a_document_that_comes_unsaved_is_not_overwritten(desk: Desk) -> None:
     assert path.read_text() == "agent"
 
 
-def test_a_workspace_that_the_editor_came_to_through_a_link(desk: Desk) -> None:
-    """V1, V2: the editor spells every document through the link; its unsaved text is read and not overwritten."""
-    (desk.root / "a.txt").write_text("on disk\n")
-    came = desk.root.parent / "came"
-    came.symlink_to(desk.root)
-    client = desk.server(options={"mode": "auto"}, folders=[came])
+def test_unsaved_document_below_a_linked_workspace_is_not_overwritten(servers: ServerProcesses) -> None:
+    """V1, V2: the editor spells every document through the link; the server reads its unsaved text and does not
+    overwrite it."""
+    (servers.root / "a.txt").write_text("on disk\n")
+    came = servers.root.parent / "came"
+    came.symlink_to(servers.root)
+    client = servers.start_checked(options={"mode": "auto"}, folders=[came])
     opens(client, came / "a.txt", "on disk\n")
     changes(client, came / "a.txt", 2, "typed\n")
     session = client.ours("session/create")
@@ -69,14 +70,14 @@ def test_a_workspace_that_the_editor_came_to_through_a_link(desk: Desk) -> None:
     (call,) = client.calls(started["turnId"])
     assert call["reply"]["text"].startswith("typed\n")
     assert written(client, session, "agent") == ("refused", "unsaved")
-    assert (desk.root / "a.txt").read_text() == "on disk\n"
+    assert (servers.root / "a.txt").read_text() == "on disk\n"
 
 
-def test_a_document_read_again_by_the_editor_is_saved(desk: Desk) -> None:
-    """V2: after a write under an open document the editor reads it again and tells a change, never a save."""
-    path = desk.root / "a.txt"
+def test_document_reloaded_after_a_write_counts_as_saved(servers: ServerProcesses) -> None:
+    """V2: after a write under an open document, the editor reloads it and sends a change, but never a save."""
+    path = servers.root / "a.txt"
     path.write_bytes(b"one\r\n")
-    client = desk.server(options={"mode": "auto"})
+    client = servers.start_checked(options={"mode": "auto"})
     opens(client, path, "one\r\n")
     session = client.ours("session/create")
     assert written(client, session, "two") == ("returned", None)
@@ -88,10 +89,10 @@ def test_a_document_read_again_by_the_editor_is_saved(desk: Desk) -> None:
     assert path.read_text() == "four"
 
 
-def test_a_new_document_without_text_stands_in_no_way(desk: Desk) -> None:
-    """V2: an editor opens a name that is not there yet; with text in it, it is unsaved."""
-    path = desk.root / "a.txt"
-    client = desk.server(options={"mode": "auto"})
+def test_new_document_counts_as_unsaved_only_with_text(servers: ServerProcesses) -> None:
+    """V2: an editor opens a name that does not exist yet; the document is unsaved only if it has text."""
+    path = servers.root / "a.txt"
+    client = servers.start_checked(options={"mode": "auto"})
     opens(client, path, "")
     session = client.ours("session/create")
     assert written(client, session, "new") == ("returned", None)

@@ -1,4 +1,4 @@
-"""What an inspection shows, what a snapshot does not, and what is on disk before anything is answered (A1, A4, B3)."""
+"""What an inspection shows, what a snapshot does not show, and what is on disk before an answer (A1, A4, B3)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 
 from steadyhand_protocol import wire
 from steadyhand_protocol.recovery import ResolveResult
-from tests.support.raw_client import ErrorAnswer
-from tests.support.recovered import PRESENT, Client, Json, Lives, lives_in, never, only, resolution
+from tests.support.lsp_clients import TypedClient, never, only, resolution
+from tests.support.process_server import PRESENT, ServerProcesses, server_processes
+from tests.support.raw_client import ErrorAnswer, Json
 from tests.support.systems import linux_only
 
 pytestmark = linux_only
@@ -26,28 +27,31 @@ CONTENT = "workspace/textDocumentContent"
 
 
 @pytest.fixture
-def lives(tmp_path: Path) -> Iterator[Lives]:
-    with lives_in(tmp_path) as found:
-        found.place.write("a.txt", "old\n")
+def servers(tmp_path: Path) -> Iterator[ServerProcesses]:
+    with server_processes(tmp_path) as found:
+        found.workspace.write("a.txt", "old\n")
         yield found
 
 
-def doubtful(lives: Lives, text: str = WRITE, settle: str = "ask", **more: Json) -> tuple[str, Client, str]:
+def make_uncertain(
+    servers: ServerProcesses, text: str = WRITE, settle: str = "ask", **more: Json
+) -> tuple[str, TypedClient, str]:
     """Session, client, attempt."""
-    session_id = lives.die(text, PRESENT, settle="ask")
-    client = lives.start(*more.values(), settle="ask")
+    session_id = servers.kill_in_turn(text, PRESENT, settle="ask")
+    client = servers.start(*more.values(), settle="ask")
     return session_id, client, only(client.snapshot(session_id))["attemptId"]
 
 
 # --- the snapshot ---------------------------------------------------------------------------------------------------
 
 
-def test_no_arguments_in_snapshots(lives: Lives) -> None:
-    """A1: neither in the answer nor in what is told nor in a diagnostic; the inspection has them (A4)."""
-    session_id, client, attempt_id = doubtful(lives)
+def test_snapshot_contains_no_arguments(servers: ServerProcesses) -> None:
+    """A1: the arguments are neither in the answer nor in notifications nor in a diagnostic; the inspection has them
+    (A4)."""
+    session_id, client, attempt_id = make_uncertain(servers)
     looked = client.inspected(session_id, attempt_id)
     assert SECRET in looked["inspection"]["arguments"]
-    client.squiggle("a.txt", "uncertain-write")
+    client.wait_diagnostic("a.txt", "uncertain-write")
     shown = [client.snapshot(session_id), looked["snapshot"], client.command("recovery.list")]
     shown += client.notifications("steadyhand/recovery/changed")
     shown += client.notifications("textDocument/publishDiagnostics") + client.notifications("window/showMessage")
@@ -55,26 +59,27 @@ def test_no_arguments_in_snapshots(lives: Lives) -> None:
     assert SECRET not in json.dumps(shown)
 
 
-def test_arguments_of_an_inspection_reach_no_prompt(lives: Lives) -> None:
-    """A4: after an inspection and a confirm, nothing of what was shown stands in what goes to the model: no record
-    but the inspection knows of it, and that holds digests."""
-    session_id, client, attempt_id = doubtful(lives)
-    before = json.dumps(lives.records(session_id)).count(SECRET)
+def test_inspection_content_reaches_no_prompt(servers: ServerProcesses) -> None:
+    """A4: after an inspection and a confirm, nothing that was shown goes to the model: only the inspection's record
+    refers to it, and that has digests."""
+    session_id, client, attempt_id = make_uncertain(servers)
+    before = json.dumps(servers.records(session_id)).count(SECRET)
     looked = client.inspected(session_id, attempt_id)
     client.resolve(looked["snapshot"], attempt_id, "confirm", looked["inspection"]["inspectionId"])
-    assert json.dumps(lives.records(session_id)).count(SECRET) == before
+    assert json.dumps(servers.records(session_id)).count(SECRET) == before
 
 
-def test_changes_are_told(lives: Lives) -> None:
-    """A1, wire.md: `recovery/changed` with each new revision and only then; lenses are refreshed where supported."""
-    session_id = lives.die(WRITE, PRESENT, settle="ask")
-    client = lives.start(settle="ask", capabilities={"workspace": {"codeLens": {"refreshSupport": True}}})
+def test_recovery_changed_comes_with_each_new_revision(servers: ServerProcesses) -> None:
+    """A1, docs/protocol.md: `recovery/changed` comes with each new revision and only then; lenses are refreshed where
+    supported."""
+    session_id = servers.kill_in_turn(WRITE, PRESENT, settle="ask")
+    client = servers.start(settle="ask", capabilities={"workspace": {"codeLens": {"refreshSupport": True}}})
     client.answer_with("workspace/codeLens/refresh", lambda _: None)
-    client.squiggle("a.txt", "uncertain-write")
+    client.wait_diagnostic("a.txt", "uncertain-write")
     attempt_id = only(client.snapshot(session_id))["attemptId"]
     looked = client.inspected(session_id, attempt_id)
     done = client.resolve(looked["snapshot"], attempt_id, "waive", looked["inspection"]["inspectionId"])
-    client.squiggle("a.txt", None)
+    client.wait_diagnostic("a.txt", None)
     revisions = [told["revision"] for told in client.notifications("steadyhand/recovery/changed")]
     assert len(revisions) == len(set(revisions)) == 3
     assert revisions[1:] == [looked["snapshot"]["revision"], done["snapshot"]["revision"]]
@@ -83,11 +88,11 @@ def test_changes_are_told(lives: Lives) -> None:
     assert len(refreshed) >= 2
 
 
-def test_lenses_are_refreshed_only_where_supported(lives: Lives) -> None:
-    """wire.md."""
-    session_id, client, attempt_id = doubtful(lives)
+def test_lens_refresh_is_sent_only_if_supported(servers: ServerProcesses) -> None:
+    """docs/protocol.md."""
+    session_id, client, attempt_id = make_uncertain(servers)
     client.inspected(session_id, attempt_id)
-    client.squiggle("a.txt", "uncertain-write")
+    client.wait_diagnostic("a.txt", "uncertain-write")
     assert not [one for one in client.messages if one.get("method") == "workspace/codeLens/refresh"]
 
 
@@ -98,52 +103,53 @@ def test_lenses_are_refreshed_only_where_supported(lives: Lives) -> None:
     ("verb", "when", "stored"),
     [("write", "before", False), ("write", "half", False), ("write", "after", True), ("sync", "after", True)],
 )
-def test_an_inspection_is_stored_before_it_is_answered(lives: Lives, verb: str, when: str, stored: bool) -> None:
-    """A4, J2: killed while it is recorded: no answer ever came, and only what is on disk counts afterwards."""
-    session_id = lives.die(WRITE, PRESENT, settle="ask")
-    first = lives.start(settle="ask")
+def test_inspection_is_on_disk_before_its_answer(servers: ServerProcesses, verb: str, when: str, stored: bool) -> None:
+    """A4, J2: the server is killed while it records the inspection: no answer came, and only what is on disk counts
+    afterwards."""
+    session_id = servers.kill_in_turn(WRITE, PRESENT, settle="ask")
+    first = servers.start(settle="ask")
     attempt_id = only(first.snapshot(session_id))["attemptId"]
     assert first.shut_down() == 0
     fault: Json = {"verb": verb, "target": "journal.jsonl", "when": when}
     if verb == "write":
         fault["carries"] = "inspection"
-    client = lives.start(fault, settle="ask")
+    client = servers.start(fault, settle="ask")
     snapshot = client.snapshot(session_id)
     asked = client.ask("steadyhand/recovery/resolve", resolution(snapshot, attempt_id, "inspect"))
     assert client.wait_exit(20) == -signal.SIGKILL
     assert client.answers(asked) == []
-    assert bool(lives.having(session_id, "inspection")) is stored
-    later = lives.start(settle="ask")
+    assert bool(servers.having(session_id, "inspection")) is stored
+    later = servers.start(settle="ask")
     call = only(later.snapshot(session_id))
     assert call["actions"] == ["inspect"], "an inspection of an earlier epoch is no basis for a decision"
 
 
-# --- what lasts -----------------------------------------------------------------------------------------------------
+# --- durability -----------------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_synced_is_not_settled(lives: Lives) -> None:
-    """B3: the sync comes before the verdict; if it fails the check is `unknown` and the effect stays unresolved."""
-    session_id = lives.die(WRITE, PRESENT)
-    client = lives.start({"verb": "sync", "target": "a.txt", "then": "EIO"})
-    client.squiggle("a.txt", "uncertain-write")
+def test_effect_that_cannot_be_synced_is_not_settled(servers: ServerProcesses) -> None:
+    """B3: the sync comes before the verdict; if it fails, the check is `unknown` and the effect stays unresolved."""
+    session_id = servers.kill_in_turn(WRITE, PRESENT)
+    client = servers.start({"verb": "sync", "target": "a.txt", "then": "EIO"})
+    client.wait_diagnostic("a.txt", "uncertain-write")
     call = only(client.snapshot(session_id))
     assert (call["check"], call["state"]) == ("unknown", "unknown")
-    assert lives.having(session_id, "settlement") == []
+    assert servers.having(session_id, "settlement") == []
     assert client.shut_down() == 0
-    assert lives.start().squiggle("a.txt", "checked-write"), "once it can be synced it is settled"
+    assert servers.start().wait_diagnostic("a.txt", "checked-write"), "once it can be synced it is settled"
 
 
-def test_a_confirm_that_cannot_be_synced(lives: Lives) -> None:
-    """B3, A5: what was found proves nothing then; the person may still give their word, on the new inspection."""
-    session_id, client, attempt_id = doubtful(
-        lives, fault={"verb": "sync", "target": "a.txt", "turn": 2, "then": "EIO", "forGood": False}
+def test_confirm_without_a_sync_needs_the_user_s_word(servers: ServerProcesses) -> None:
+    """B3, A5: the finding proves nothing then; the user may still confirm, on the new inspection."""
+    session_id, client, attempt_id = make_uncertain(
+        servers, fault={"verb": "sync", "target": "a.txt", "turn": 2, "then": "EIO", "forGood": False}
     )
     looked = client.inspected(session_id, attempt_id)
     seen = looked["inspection"]["inspectionId"]
     refused = client.refusal(lambda: client.resolve(looked["snapshot"], attempt_id, "confirm", seen))
     assert refused.data["kind"] == "inspectFirst"
     assert refused.data["inspection"]["check"] == "unknown"
-    assert lives.having(session_id, "settlement") == []
+    assert servers.having(session_id, "settlement") == []
     new = refused.data["inspection"]["inspectionId"]
     done = client.resolve(client.snapshot(session_id), attempt_id, "confirm", new)
     assert done["snapshot"]["settled"][0]["settled"] == "user_confirmed"
@@ -152,15 +158,15 @@ def test_a_confirm_that_cannot_be_synced(lives: Lives) -> None:
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
-def survivors_after_a_kill(lives: Lives) -> tuple[str, Client, Json]:
-    """A command whose child left its session, a server that is killed meanwhile, and the inspection afterwards."""
-    client = lives.start()
+def survivors_after_a_kill(servers: ServerProcesses) -> tuple[str, TypedClient, Json]:
+    """Run a command whose child leaves its session, kill the server meanwhile, and inspect afterwards."""
+    client = servers.start()
     session_id = client.own("session/create")["sessionId"]
     client.ask_turn("run setsid sleep 300 & echo up > up.txt; sleep 300", sessionId=session_id)
-    client.wait_for(lambda: True if (lives.place.workspace / "up.txt").exists() else None, 20)
+    client.wait_for(lambda: True if (servers.root / "up.txt").exists() else None, 20)
     client.process.kill()
     client.wait_exit()
-    client = lives.start()
+    client = servers.start()
     snapshot = client.snapshot(session_id)
     asked = resolution(snapshot, only(snapshot)["attemptId"], "inspect")
     result = client.request("steadyhand/recovery/resolve", asked)
@@ -173,10 +179,10 @@ def end(result: Json) -> None:
             os.kill(one["pid"], signal.SIGKILL)
 
 
-def test_survivors_of_a_command_are_found(lives: Lives) -> None:
-    """A4, E5: what carries the attempt's mark is named by pid, start and command; the changed files are a hint; the
-    effect is unknown, and stays so."""
-    session_id, client, result = survivors_after_a_kill(lives)
+def test_inspection_names_surviving_processes_of_a_command(servers: ServerProcesses) -> None:
+    """A4, E5: the inspection names every process with the attempt's mark by pid, start and command; changed files are a
+    hint; the effect is and stays unknown."""
+    session_id, client, result = survivors_after_a_kill(servers)
     try:
         wire.structure(ResolveResult, result)
         looked = result["inspection"]
@@ -184,19 +190,19 @@ def test_survivors_of_a_command_are_found(lives: Lives) -> None:
         assert any(command.startswith("sleep 300") for command in commands)
         assert looked["state"] == "unknown"
         assert looked["changed"] == ["up.txt"]
-        assert "still live" in looked["text"]
-        (record,) = lives.having(session_id, "inspection")
+        assert "still run" in looked["text"]
+        (record,) = servers.having(session_id, "inspection")
         assert [one["pid"] for one in record["survivors"]] == [one["pid"] for one in looked["survivors"]]
         assert only(client.snapshot(session_id))["actions"] == ["inspect", "confirm", "reject", "waive"]
     finally:
         end(result)
 
 
-def test_many_changed_files_are_a_bounded_hint(lives: Lives) -> None:
+def test_changed_files_hint_has_a_limit(servers: ServerProcesses) -> None:
     """A4, I13: at most 200 names and a count."""
     made = "for n in $(seq 205); do : > f$n.txt; done; echo done"
-    session_id = lives.die(f"run {made}", PRESENT)
-    client = lives.start()
+    session_id = servers.kill_in_turn(f"run {made}", PRESENT)
+    client = servers.start()
     attempt_id = only(client.snapshot(session_id))["attemptId"]
     looked = client.inspected(session_id, attempt_id)["inspection"]
     assert len(looked["changed"]) == 200
@@ -209,16 +215,16 @@ def test_many_changed_files_are_a_bounded_hint(lives: Lives) -> None:
 NAME = "ein ordner/ü #1 100%.txt"
 
 
-def text_of(client: Client, uri: str) -> str:
+def text_of(client: TypedClient, uri: str) -> str:
     result: Json = client.request(CONTENT, {"uri": uri})
     return str(result["text"])
 
 
-def test_three_texts_by_address(lives: Lives) -> None:
-    """A4, wire.md: before, intended and now as virtual documents; the path percent-encoded, `/` kept."""
-    lives.place.write(NAME, "vorher\n")
-    session_id, client, attempt_id = doubtful(lives, f'write "{NAME}" with "gemeint\\n"')
-    lives.place.write(NAME, "jetzt\n")
+def test_virtual_documents_have_before_intended_and_now(servers: ServerProcesses) -> None:
+    """A4, docs/protocol.md: before, intended and now as virtual documents; the path is percent-encoded, `/` is kept."""
+    servers.workspace.write(NAME, "vorher\n")
+    session_id, client, attempt_id = make_uncertain(servers, f'write "{NAME}" with "gemeint\\n"')
+    servers.workspace.write(NAME, "jetzt\n")
     (path,) = client.inspected(session_id, attempt_id)["inspection"]["paths"]
     for side, text in (("before", "vorher\n"), ("intended", "gemeint\n"), ("now", "jetzt\n")):
         uri = f"steadyhand:/attempt/{attempt_id}/{side}/{quote(NAME)}"
@@ -241,20 +247,22 @@ def test_three_texts_by_address(lives: Lives) -> None:
         "",
     ],
 )
-def test_no_such_text(lives: Lives, uri: str) -> None:
-    """wire.md: what is no document of an attempt is refused as such; no other file is read by it."""
-    _, client, attempt_id = doubtful(lives)
-    lives.place.write("b.txt", "not shown\n")
+def test_unknown_virtual_document_is_refused(servers: ServerProcesses, uri: str) -> None:
+    """docs/protocol.md: an address that is no document of an attempt is refused as such; it gives access to no other
+    file."""
+    _, client, attempt_id = make_uncertain(servers)
+    servers.workspace.write("b.txt", "not shown\n")
     with pytest.raises(ErrorAnswer) as refused:
         client.request(CONTENT, {"uri": uri.replace("{id}", attempt_id)})
     assert refused.value.code == -32602
 
 
-def test_a_text_that_cannot_be_made_again_is_not_shown(lives: Lives) -> None:
-    """A4: without the content before, the intended text of an edit cannot be proved: no address, no diff, no text."""
-    lives.place.write("a.txt", "one\ntwo\n")
-    session_id, client, attempt_id = doubtful(lives, "replace one with three in a.txt")
-    for kept in (lives.place.session(session_id) / "checkpoints").iterdir():
+def test_unprovable_intended_text_is_not_shown(servers: ServerProcesses) -> None:
+    """A4: without the content before, the intended text of an edit cannot be proved: there is no address, no diff, no
+    text."""
+    servers.workspace.write("a.txt", "one\ntwo\n")
+    session_id, client, attempt_id = make_uncertain(servers, "replace one with three in a.txt")
+    for kept in (servers.workspace.session_directory(session_id) / "checkpoints").iterdir():
         kept.write_bytes(b"something else\n")
     looked = client.inspected(session_id, attempt_id)["inspection"]
     (path,) = looked["paths"]
@@ -272,9 +280,9 @@ def test_a_text_that_cannot_be_made_again_is_not_shown(lives: Lives) -> None:
     ("able", "asked"),
     [({"textDocumentContent": {"dynamicRegistration": True}}, True), ({"textDocumentContent": {}}, False), ({}, False)],
 )
-def test_registered_only_where_the_client_can(lives: Lives, able: Json, asked: bool) -> None:
-    """wire.md: dynamically, for the scheme `steadyhand`."""
-    client = lives.start(capabilities={"workspace": able})
+def test_virtual_documents_are_registered_only_if_supported(servers: ServerProcesses, able: Json, asked: bool) -> None:
+    """docs/protocol.md: dynamically, for the scheme `steadyhand`."""
+    client = servers.start(capabilities={"workspace": able})
     if not asked:
         never(lambda: client.server_requests or None, client)
         return

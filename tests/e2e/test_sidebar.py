@@ -1,4 +1,4 @@
-"""What a sidebar asks for, over stdio: each request with its shapes, its refusals, and a restart in between."""
+"""The requests of a sidebar over stdio: the shapes and refusals of each, with a restart in between."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.checked_client import Desk
+from tests.support.process_server import ServerProcesses, server_processes
 from tests.support.raw_client import UNANSWERED, ErrorAnswer
 
 INVALID = -32602
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    """A place whose servers are ended and checked."""
-    made = Desk.under(tmp_path)
-    yield made
-    made.close()
+def servers(tmp_path: Path) -> Iterator[ServerProcesses]:
+    with server_processes(tmp_path) as servers:
+        yield servers
 
 
-def test_a_session_from_title_to_deletion(desk: Desk) -> None:
-    """Rows S3, G5, U1, W8, case 80: renamed, exported both ways, counted, listed by its changes, given a model, and
-    deleted, each by its own request; the title is the user's also after a restart."""
-    client = desk.server()
+def test_session_requests_from_rename_to_delete_work_across_a_restart(servers: ServerProcesses) -> None:
+    """Rows S3, G5, U1, W8, case 80: rename, both exports, usage, changed files, model and delete, each by its own
+    request; after a restart the title is still the user's."""
+    client = servers.start_checked()
     session = client.ours("session/create")
     session_id = session["sessionId"]
     client.say(session, "write a.txt with hello")
@@ -41,12 +39,18 @@ def test_a_session_from_title_to_deletion(desk: Desk) -> None:
     assert used["complete"]
     assert used["billed"]["input"] > used["context"] > 0
     assert client.ours("model/list")["models"] == [{"provider": "practice", "name": "practice"}]
+    checked = client.ours("model/check", provider="practice")
+    assert (checked["ok"], checked["models"]) == (True, [{"provider": "practice", "name": "practice"}])
+    nowhere = client.ours("model/check", provider="ollama", name="x", baseUrl="http://127.0.0.1:1/v1")
+    assert not nowhere["ok"]
+    assert "ollama serve" in nowhere["text"]
+    assert client.refusal("model/check", provider="ollama", dialect="chat") == (INVALID, "invalidParams")
     chosen = client.ours("session/setModel", sessionId=session_id, provider="openai", name="large")
     assert chosen["model"] == {"provider": "openai", "name": "large"}
     wrong = client.refusal("session/setModel", sessionId=session_id, provider="nobody", name="large")
     assert wrong == (INVALID, "invalidParams")
     client.kill()
-    client = desk.server()
+    client = servers.start_checked()
     (listed,) = client.ours("session/list")["sessions"]
     assert (listed["title"], listed["titleSource"], listed["model"]["name"]) == ("mine", "user", "large")
     assert client.ours("usage", sessionId=session_id) == used
@@ -55,9 +59,10 @@ def test_a_session_from_title_to_deletion(desk: Desk) -> None:
     assert client.refusal("session/rename", sessionId=session_id, title="x")[1] == "unknownSession"
 
 
-def test_the_queue_from_edit_to_resume(desk: Desk) -> None:
-    """Row S4, case 76: edited, removed, unknown, and over a kill paused until it is resumed."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def test_queue_is_edited_and_stays_paused_over_a_kill_until_resumed(servers: ServerProcesses) -> None:
+    """Row S4, case 76: prompts are edited and removed, an unknown one is refused, and after a kill the queue is paused
+    until it is resumed."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     session_id = session["sessionId"]
     client.send_prompt(session, "write a.txt with hello", "c1")
@@ -75,7 +80,7 @@ def test_the_queue_from_edit_to_resume(desk: Desk) -> None:
         {"path": "$.clientMessageId", "message": "no prompt with this id is waiting"}
     ]
     client.kill()
-    client = desk.server()
+    client = servers.start_checked()
     opened = client.ours("session/open", sessionId=session_id)
     assert [(item["text"], item["paused"]) for item in opened["queue"]] == [("say edited", True)]
     turn_id = client.ours("turn/status", sessionId=session_id, clientMessageId="c2")["turnId"]
@@ -83,16 +88,16 @@ def test_the_queue_from_edit_to_resume(desk: Desk) -> None:
     assert client.ended(turn_id)["reason"] == "done"
 
 
-def test_a_session_with_an_uncertain_effect_is_deleted_by_force(desk: Desk) -> None:
-    """Row B8: after a kill in mid-command it is refused with what is uncertain, and goes by force."""
-    client = desk.server()
+def test_delete_with_an_uncertain_effect_needs_force(servers: ServerProcesses) -> None:
+    """Row B8: after a kill in a command, delete is refused and names what is uncertain; with force it deletes."""
+    client = servers.start_checked()
     session = client.ours("session/create")
     session_id = session["sessionId"]
-    started = desk.root / "started"
+    started = servers.root / "started"
     client.send_prompt(session, f"run touch {started.name}; sleep 30", "c1")
     client.wait_for(lambda: started.exists() or None, 30, "the command")
     client.kill()
-    client = desk.server()
+    client = servers.start_checked()
     with pytest.raises(ErrorAnswer) as refused:
         client.ours("session/delete", sessionId=session_id)
     data = refused.value.data or {}

@@ -1,6 +1,7 @@
-"""Whole turns over stdio with the practice model: events, permission, stopping, commands, settings (wire.md).
+"""Whole turns over stdio with the practice model: events, permission, cancelling, commands, settings
+(docs/protocol.md).
 
-Every answer and notification is held to the protocol by the client itself (tests/support/checked_client.py).
+The client checks every answer and notification against the protocol (tests/support/lsp_clients.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.checked_client import CheckedClient, Desk
+from tests.support.lsp_clients import CheckedClient, opened_calls
+from tests.support.process_server import ServerProcesses, server_processes
 from tests.support.raw_client import UNANSWERED, ErrorAnswer, Json
 from tests.support.systems import linux_only
 
@@ -22,11 +24,9 @@ INVALID = -32602
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    """A place whose servers are ended and checked."""
-    made = Desk.under(tmp_path)
-    yield made
-    made.close()
+def servers(tmp_path: Path) -> Iterator[ServerProcesses]:
+    with server_processes(tmp_path) as servers:
+        yield servers
 
 
 def replied(client: CheckedClient, turn_id: str) -> list[str]:
@@ -44,9 +44,10 @@ def gone(pid: int) -> bool:
 # --- one turn -----------------------------------------------------------------------------------------------------
 
 
-def test_a_whole_turn(desk: Desk) -> None:
-    """Rows D3, G1, G6: began to ended, a call through its states, the file on disk, the same in the opened session."""
-    client = desk.server()
+def test_write_turn_reports_events_and_changes_the_file(servers: ServerProcesses) -> None:
+    """Rows D3, G1, G6: the events go from began to ended, the call goes through its states, the file is on disk, and
+    the opened session shows the same."""
+    client = servers.start_checked()
     session = client.ours("session/create", title="First")
     started = client.send_prompt(session, "write a.txt with hello", "c1")
     assert (started["accepted"], started["duplicate"], started["queued"]) == (True, False, False)
@@ -55,48 +56,51 @@ def test_a_whole_turn(desk: Desk) -> None:
     events = client.events(started["turnId"])
     assert events[0] == {"kind": "began", "clientMessageId": "c1"}
     assert events[-1] == ended
-    states = [event["call"]["state"] for event in events if event["kind"] == "call"]
+    calls = [event["call"] for event in events if event["kind"] == "call"]
+    states = [call["state"] for call in calls if call["tool"] == "write_file"]
     assert states == ["proposed", "waiting", "running", "returned"]
-    assert desk.content("a.txt") == "hello"
+    assert servers.content("a.txt") == "hello"
     opened = client.ours("session/open", sessionId=session["sessionId"])
     assert opened["session"]["epoch"] == session["epoch"]
-    assert [message["role"] for message in opened["messages"]] == ["user", "assistant", "assistant"]
-    assert opened["messages"][1]["calls"] == client.calls(started["turnId"])
-    assert "done: 1 of 1" in opened["messages"][2]["text"]
+    assert [message["role"] for message in opened["messages"]] == ["user", "assistant", "assistant", "assistant"]
+    assert opened_calls(opened) == client.calls(started["turnId"])
+    assert "done: 1 of 1" in opened["messages"][3]["text"]
     assert client.shut_down() == 0
 
 
-def test_what_a_command_runs_in(desk: Desk) -> None:
-    """Rows N2, E1: a real child reads attempt, key and session, in the workspace, and no credential of ours."""
-    client = desk.server(env={"DEPLOY_TOKEN": "tok-en", "PLAIN": "plain"}, options={"mode": "auto"})
+def test_command_gets_attempt_ids_workspace_and_no_credentials(servers: ServerProcesses) -> None:
+    """Rows N2, E1: a real child process reads the ids of attempt and session and the key, runs in the workspace, and
+    gets no credential of the server."""
+    client = servers.start_checked(env={"DEPLOY_TOKEN": "tok-en", "PLAIN": "plain"}, options={"mode": "auto"})
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "run env; pwd; exit 3")["turnId"]
     assert client.ended(turn_id)["reason"] == "done"
-    (call,) = client.calls(turn_id)
+    *_, call = client.calls(turn_id)
     text = call["reply"]["text"]
     assert call["state"] == "returned"
     assert "exit code 3" in text
     assert f"STEADYHAND_ATTEMPT_ID={call['attemptId']}\n" in text
     assert f"STEADYHAND_SESSION_ID={session['sessionId']}\n" in text
-    key = next(record["key"] for record in desk.journal(session["sessionId"]) if record["kind"] == "intent")
+    key = next(record["key"] for record in servers.records(session["sessionId"]) if record["kind"] == "intent")
     assert f"STEADYHAND_IDEMPOTENCY_KEY={key}\n" in text
     assert "PLAIN=plain" in text
     assert "tok-en" not in text
-    assert str(desk.root) in text
+    assert str(servers.root) in text
 
 
 # --- permission ---------------------------------------------------------------------------------------------------
 
 
-def test_permission_by_our_own_request(desk: Desk) -> None:
-    """wire.md: tool, title, canonical arguments, diff and options; a no with a note reaches the model."""
+def test_permission_by_own_request_shows_the_call_and_carries_a_note(servers: ServerProcesses) -> None:
+    """docs/protocol.md: the question has the tool, the title, the canonical arguments, the diff and the options. A
+    refusal with a note reaches the model."""
     asked: list[Json] = []
 
     def answer(params: Json) -> Json:
         asked.append(params)
         return {"option": "reject", "note": "not today"}
 
-    client = desk.server(permission=answer)
+    client = servers.start_checked(permission=answer)
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     assert client.ended(turn_id)["changed"] == []
@@ -105,10 +109,10 @@ def test_permission_by_our_own_request(desk: Desk) -> None:
     assert question["title"] == "write_file: a.txt"
     assert "+hello" in question["diff"]
     assert [option["id"] for option in question["options"]] == ["once", "session", "workspace", "user", "reject"]
-    (call,) = client.calls(turn_id)
+    *_, call = client.calls(turn_id)
     assert (call["state"], call["reason"]) == ("refused", "denied")
     assert "not today" in call["reply"]["text"]
-    assert desk.content("a.txt") is None
+    assert servers.content("a.txt") is None
 
 
 BY_MESSAGE = [
@@ -121,8 +125,9 @@ BY_MESSAGE = [
 ]
 
 
-def test_permission_by_a_message(desk: Desk) -> None:
-    """wire.md: a client without our requests is asked by showMessageRequest; no answer is never a yes (C5)."""
+def test_permission_by_message_without_an_answer_is_refused(servers: ServerProcesses) -> None:
+    """docs/protocol.md: the server asks a client without our requests by showMessageRequest; without a valid answer
+    there is no permission (C5)."""
     asked: list[Json] = []
 
     def chosen(params: Json) -> Any:
@@ -132,33 +137,42 @@ def test_permission_by_a_message(desk: Desk) -> None:
             raise answer
         return answer
 
-    client = desk.server(permission=None)
+    client = servers.start_checked(permission=None)
     client.answer_with("window/showMessageRequest", chosen)
     for number, (_, state, reason) in enumerate(BY_MESSAGE):
         turn_id = client.send_prompt(client.ours("session/create"), f"write {number}.txt with hello")["turnId"]
         client.ended(turn_id)
-        (call,) = client.calls(turn_id)
+        *_, call = client.calls(turn_id)
         assert (call["state"], call.get("reason")) == (state, reason)
         titles = [action["title"] for action in asked[-1]["actions"]]
         assert titles == ["Allow once", "Allow in this session", "Reject"]
         assert f"{number}.txt" in asked[-1]["message"]
-        assert desk.content(f"{number}.txt") == ("hello" if state == "returned" else None)
+        assert servers.content(f"{number}.txt") == ("hello" if state == "returned" else None)
     assert len(asked) == len(BY_MESSAGE)
 
 
-def test_a_question_too_long_for_a_message(desk: Desk) -> None:
-    """Row G2: what a message cannot show of a command is not left out silently."""
+def test_permission_message_for_a_long_command_offers_to_allow_it_only_at_its_end(servers: ServerProcesses) -> None:
+    """O7, case 146: the whole command comes in messages of 2,000 characters; the last one shows what the end does."""
     asked: list[Json] = []
-    client = desk.server(permission=None)
-    client.answer_with("window/showMessageRequest", lambda params: asked.append(params))
+
+    def chosen(params: Json) -> Any:
+        asked.append(params)
+        titles = [action["title"] for action in params["actions"]]
+        return {"title": "Show more" if "Show more" in titles else "Reject"}
+
+    client = servers.start_checked(permission=None)
+    client.answer_with("window/showMessageRequest", chosen)
     client.say(client.ours("session/create"), "run true " + "x" * 5_000 + "; touch hidden")
-    assert len(asked[0]["message"]) <= 2_000
-    assert asked[0]["message"].endswith("characters in all)")
-    assert not (desk.root / "hidden").exists()
+    assert max(len(one["message"]) for one in asked) <= 2_000
+    assert "x" * 5_000 + "; touch hidden" in "".join(one["message"] for one in asked)
+    titles = [[action["title"] for action in one["actions"]] for one in asked]
+    assert titles == [["Show more", "Reject"]] * 2 + [["Allow once", "Allow in this session", "Reject"]]
+    assert not (servers.root / "hidden").exists()
 
 
-def test_an_answer_that_does_not_fit(desk: Desk) -> None:
-    """wire.md: an answer is read as strictly as a request, and one that does not fit is no answer."""
+def test_permission_answer_of_a_wrong_shape_counts_as_no_answer(servers: ServerProcesses) -> None:
+    """docs/protocol.md: the server reads an answer as strictly as a request. An answer that does not fit is no
+    answer."""
     answers: list[Any] = [
         {"option": "maybe"},
         {"option": "waive"},
@@ -169,18 +183,18 @@ def test_an_answer_that_does_not_fit(desk: Desk) -> None:
         5,
     ]
     left = iter(answers)
-    client = desk.server(permission=lambda _: next(left))
+    client = servers.start_checked(permission=lambda _: next(left))
     session = client.ours("session/create")
     for answer in answers:
         turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
         client.ended(turn_id)
-        assert client.calls(turn_id)[0]["reason"] == "not_answered", answer
-    assert desk.content("a.txt") is None
+        assert client.calls(turn_id)[-1]["reason"] == "not_answered", answer
+    assert servers.content("a.txt") is None
 
 
-def test_a_question_is_withdrawn(desk: Desk) -> None:
-    """Rows G8, case 82: the stop takes the question back; a late answer changes nothing."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def test_cancel_withdraws_the_open_permission_question(servers: ServerProcesses) -> None:
+    """Rows G8, case 82: a cancel withdraws the question, and a late answer changes nothing."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     client.notification("steadyhand/session/changed", that=lambda told: told["parked"])
@@ -190,48 +204,49 @@ def test_a_question_is_withdrawn(desk: Desk) -> None:
     client.notification("$/cancelRequest", that=lambda params: params["id"] == question["id"])
     client.send({"jsonrpc": "2.0", "id": question["id"], "result": {"option": "once"}})
     assert client.ours("turn/cancel", sessionId=session["sessionId"], turnId=turn_id) == {"cancelled": False}
-    assert client.calls(turn_id)[0]["state"] == "notRun"
-    assert desk.content("a.txt") is None
-    assert "started" not in desk.kinds(session["sessionId"])
+    assert client.calls(turn_id)[-1]["state"] == "notRun"
+    assert servers.content("a.txt") is None
+    assert "started" not in servers.kinds(session["sessionId"])
 
 
-def test_a_file_changed_under_its_question(desk: Desk) -> None:
-    """Row W1, case 71: what was allowed is not what is there now."""
-    (desk.root / "a.txt").write_text("old")
+def test_write_is_refused_if_the_file_changes_during_the_question(servers: ServerProcesses) -> None:
+    """Row W1, case 71: the user allowed a change of content that is not there any more."""
+    (servers.root / "a.txt").write_text("old")
 
     def answer(_: Json) -> Json:
-        (desk.root / "a.txt").write_text("theirs")
+        (servers.root / "a.txt").write_text("theirs")
         return {"option": "once"}
 
-    client = desk.server(permission=answer)
+    client = servers.start_checked(permission=answer)
     turn_id = client.send_prompt(client.ours("session/create"), "write a.txt with new")["turnId"]
     client.ended(turn_id)
-    assert client.calls(turn_id)[0]["reason"] == "changed"
-    assert desk.content("a.txt") == "theirs"
+    assert client.calls(turn_id)[-1]["reason"] == "changed"
+    assert servers.content("a.txt") == "theirs"
 
 
 # --- stopping -----------------------------------------------------------------------------------------------------
 
 
 @linux_only
-def test_stopping_a_command(desk: Desk) -> None:
-    """Rows G8, C6, E5: its whole group is ended, its output so far is the reply, and what follows does not run."""
-    client = desk.server(options={"mode": "auto"})
+def test_cancel_kills_the_process_group_and_skips_later_calls(servers: ServerProcesses) -> None:
+    """Rows G8, C6, E5: the server ends the whole process group, the output so far is the reply, and no later call
+    runs."""
+    client = servers.start_checked(options={"mode": "auto"})
     session = client.ours("session/create")
     line = "run echo $$ > pid; echo so far; touch ready; sleep 60\nwrite a.txt with late"
     turn_id = client.send_prompt(session, line)["turnId"]
-    wait_for_file(desk.root / "ready")
+    wait_for_file(servers.root / "ready")
     begun = time.monotonic()
     assert client.ours("turn/cancel", sessionId=session["sessionId"], turnId=turn_id) == {"cancelled": True}
     assert client.ended(turn_id)["reason"] == "cancelled"
     assert time.monotonic() - begun < 5
-    (call,) = client.calls(turn_id)
+    *_, call = client.calls(turn_id)
     assert call["state"] == "stopped"
     assert "so far" in call["reply"]["text"]
     assert "may be half done" in call["reply"]["text"]
-    assert gone(int((desk.root / "pid").read_text()))
-    assert desk.content("a.txt") is None
-    records = desk.kinds(session["sessionId"])
+    assert gone(int((servers.root / "pid").read_text()))
+    assert servers.content("a.txt") is None
+    records = servers.kinds(session["sessionId"])
     assert "started" not in records[records.index("cancel") :]
     assert client.say(session, "say hello")["reason"] == "done"
 
@@ -243,15 +258,16 @@ def wait_for_file(path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_closing_ends_a_command(desk: Desk) -> None:
-    """Row S2, case 98: a close ends the command and the turn, `closed`, and is answered when both are over."""
-    client = desk.server(options={"mode": "auto"})
+def test_close_ends_the_command_and_the_turn_before_it_is_answered(servers: ServerProcesses) -> None:
+    """Row S2, case 98: a close ends the command and the turn, with the reason `closed`; it is answered when both have
+    ended."""
+    client = servers.start_checked(options={"mode": "auto"})
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "run touch ready; sleep 60")["turnId"]
-    wait_for_file(desk.root / "ready")
+    wait_for_file(servers.root / "ready")
     assert client.ours("session/close", sessionId=session["sessionId"]) == {}
     assert client.events(turn_id)[-1]["reason"] == "closed"
-    assert client.calls(turn_id)[0]["state"] == "stopped"
+    assert client.calls(turn_id)[-1]["state"] == "stopped"
     changed = client.notification("steadyhand/session/changed", that=lambda told: "epoch" not in told)
     assert changed["busy"] is False
     opened = client.ours("session/open", sessionId=session["sessionId"])
@@ -262,9 +278,10 @@ def test_closing_ends_a_command(desk: Desk) -> None:
 # --- steadyhand.ask, .cancel, .doctor -----------------------------------------------------------------------------
 
 
-def test_ask_waits_for_the_answer(desk: Desk) -> None:
-    """wire.md: text, reason and changed at the end; without a session the one used last, else a new one."""
-    client = desk.server(options={"mode": "auto"})
+def test_ask_answers_at_the_end_of_the_turn(servers: ServerProcesses) -> None:
+    """docs/protocol.md: the answer has text, reason and changed files. Without a session the command uses the last one,
+    else a new one."""
+    client = servers.start_checked(options={"mode": "auto"})
     first = client.command("ask", {"text": "write a.txt with hello"})
     assert first["reason"] == "done"
     assert "done: 1 of 1" in first["text"]
@@ -280,18 +297,20 @@ def test_ask_waits_for_the_answer(desk: Desk) -> None:
     assert client.command("ask", {"text": "/help"})["text"].startswith("/help")
 
 
-def test_ask_does_not_wait(desk: Desk) -> None:
-    """wire.md: `wait` false is answered at once, and the answer is shown as a message when it is there."""
-    client = desk.server()
+def test_ask_without_wait_answers_at_once_and_shows_the_text_later(servers: ServerProcesses) -> None:
+    """docs/protocol.md: with `wait` false the command is answered at once, and a message shows the text when the turn
+    ends."""
+    client = servers.start_checked()
     begun = client.command("ask", {"text": "say hello there", "wait": False})
     assert set(begun) == {"sessionId", "turnId"}
     shown = client.notification("window/showMessage", that=lambda told: "hello there" in told["message"])
     assert shown["type"] == 3
 
 
-def test_ask_while_busy(desk: Desk) -> None:
-    """wire.md: it is queued and answered when its own turn has ended; the same id again gives the same turn (D1)."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def test_ask_in_a_busy_session_is_queued_and_answered_after_its_turn(servers: ServerProcesses) -> None:
+    """docs/protocol.md: the prompt is queued and answered when its own turn ends; the same id again gives the same turn
+    (D1)."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     client.notification("steadyhand/session/changed", that=lambda told: told["parked"])
@@ -306,9 +325,9 @@ def test_ask_while_busy(desk: Desk) -> None:
     assert "second" in results[0]["text"]
 
 
-def test_cancelling_ask_cancels_its_turn(desk: Desk) -> None:
-    """wire.md: `$/cancelRequest` of the command, of a running turn and of a queued one."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def test_cancel_request_for_ask_cancels_a_running_or_queued_turn(servers: ServerProcesses) -> None:
+    """docs/protocol.md: `$/cancelRequest` works for the command of a running turn and for that of a queued one."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     asked = {"text": "write a.txt with hello", "sessionId": session["sessionId"], "clientMessageId": "c1"}
     running = client.ask("workspace/executeCommand", client.commanded("ask", asked))
@@ -323,12 +342,13 @@ def test_cancelling_ask_cancels_its_turn(desk: Desk) -> None:
     for name in ("c1", "c2"):
         status = client.ours("turn/status", sessionId=session["sessionId"], clientMessageId=name)
         assert (status["state"], status["reason"]) == ("ended", "cancelled")
-    assert desk.content("a.txt") is None
+    assert servers.content("a.txt") is None
 
 
-def test_the_cancel_command(desk: Desk) -> None:
-    """wire.md: `steadyhand.cancel` stops whatever turn of the session runs, and says whether one did."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def test_cancel_command_stops_the_running_turn_and_reports_it(servers: ServerProcesses) -> None:
+    """docs/protocol.md: `steadyhand.cancel` stops the running turn of the session, if there is one, and says whether
+    there was."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     argument = {"sessionId": session["sessionId"]}
     assert client.command("cancel", argument) == {"cancelled": False}
@@ -338,55 +358,57 @@ def test_the_cancel_command(desk: Desk) -> None:
     assert client.ended(turn_id)["reason"] == "cancelled"
 
 
-def test_ask_for_a_turn_that_a_crash_interrupted(desk: Desk) -> None:
-    """Rows D1, D2: the same id after a crash is answered at once and runs nothing; nobody waits for what cannot end."""
-    client = desk.server(permission=lambda _: UNANSWERED)
+def test_ask_resent_after_a_crash_is_answered_and_runs_nothing(servers: ServerProcesses) -> None:
+    """Rows D1, D2: after a crash the same id is answered at once and runs nothing; no client waits for a turn that
+    cannot end."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello", "c1")["turnId"]
     client.notification("steadyhand/session/changed", that=lambda told: told["parked"])
     client.kill()
-    client = desk.server()
+    client = servers.start_checked()
     asked = {"text": "write a.txt with hello", "sessionId": session["sessionId"], "clientMessageId": "c1"}
     result = client.command("ask", asked)
     assert result["turnId"] == turn_id
     assert "reason" not in result
-    assert desk.content("a.txt") is None
+    assert servers.content("a.txt") is None
 
 
-def test_doctor(desk: Desk) -> None:
-    """wire.md: version, Python, paths, model and the state of the journal's disk."""
-    client = desk.server()
+def test_doctor_reports_version_paths_model_and_disk(servers: ServerProcesses) -> None:
+    """docs/protocol.md: the version, Python, the paths, the model and the state of the journal's disk."""
+    client = servers.start_checked()
     found = client.command("doctor")
-    assert found["paths"]["state"] == str(desk.state.resolve())
+    assert found["paths"]["state"] == str(servers.state.resolve())
     assert found["model"] == {"provider": "practice", "name": "practice"}
-    assert found["journal"]["lock"] == "Owner locks hold."
+    assert found["journal"]["lock"] == "Session locks work."
 
 
 # --- modes and settings -------------------------------------------------------------------------------------------
 
 
-def test_set_mode(desk: Desk) -> None:
-    """Row G2: plan refuses every effect, auto asks nothing; the session is told with its new mode."""
-    client = desk.server(permission="reject")
+def test_set_mode_changes_permission_and_notifies(servers: ServerProcesses) -> None:
+    """Row G2: mode plan refuses every effect, mode auto asks nothing, and the notification of the session has its new
+    mode."""
+    client = servers.start_checked(permission="reject")
     session = client.ours("session/create")
     changed = client.ours("session/setMode", sessionId=session["sessionId"], mode="plan")
     assert changed["mode"] == "plan"
     assert changed["epoch"] == session["epoch"]
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     client.ended(turn_id)
-    assert client.calls(turn_id)[0]["reason"] == "policy"
+    assert client.calls(turn_id)[-1]["reason"] == "policy"
     client.ours("session/setMode", sessionId=session["sessionId"], mode="auto")
     assert client.say(session, "write a.txt with hello")["changed"] != []
     assert client.refusal("session/setMode", sessionId=session["sessionId"], mode="yolo")[0] == INVALID
 
 
-def test_bad_settings_become_defaults(desk: Desk) -> None:
-    """wire.md: settings never fail a request; one message names all that are not used."""
+def test_invalid_settings_fall_back_to_defaults_with_one_message(servers: ServerProcesses) -> None:
+    """docs/protocol.md: a setting never fails a request; one message names every setting that is not used."""
     options = {
         "mode": "yolo", "recovery": {"settle": 5, "retry": "yes"}, "environment": {"add": ["A"]},
         "model": {"provider": "nobody", "name": None}, "unknown": {"key": 1},
     }  # fmt: skip
-    client = desk.server(options=options)
+    client = servers.start_checked(options=options)
     session = client.ours("session/create")
     assert (session["mode"], session["model"]["provider"]) == ("ask", "practice")
     (shown,) = client.shown()
@@ -398,16 +420,18 @@ def test_bad_settings_become_defaults(desk: Desk) -> None:
     assert len(client.shown()) == 1
 
 
-def test_settings_that_are_no_object(desk: Desk) -> None:
-    """wire.md: whatever stands in initializationOptions, the server serves, and says once that it is not used."""
-    client = desk.server(options=["text", 5])
+def test_settings_of_a_wrong_type_are_ignored_with_a_message(servers: ServerProcesses) -> None:
+    """docs/protocol.md: whatever initializationOptions holds, the server runs, and says once that it does not use
+    it."""
+    client = servers.start_checked(options=["text", 5])
     assert client.ours("session/create")["mode"] == "ask"
     assert len(client.shown()) == 1
 
 
-def test_settings_are_replaced(desk: Desk) -> None:
-    """wire.md: `steadyhand.machine` of didChangeConfiguration replaces them for new sessions; other sections do not."""
-    client = desk.server(options={"mode": "edits"})
+def test_configuration_change_replaces_machine_settings_only(servers: ServerProcesses) -> None:
+    """docs/protocol.md: `steadyhand.machine` in didChangeConfiguration replaces the settings for new sessions; other
+    sections do not."""
+    client = servers.start_checked(options={"mode": "edits"})
     assert client.ours("session/create")["mode"] == "edits"
     client.notify("workspace/didChangeConfiguration", {"settings": {"steadyhand": {"mode": "auto"}}})
     assert client.ours("session/create")["mode"] == "edits", "a workspace may not set it"
@@ -425,9 +449,9 @@ def test_settings_are_replaced(desk: Desk) -> None:
     assert len(client.shown()) == 1
 
 
-def test_a_model_that_is_not_there(desk: Desk) -> None:
-    """A provider that cannot answer ends the turn `modelFailed` with a sentence that says what to do."""
-    client = desk.server(options={"model": {"provider": "openai", "name": "x"}})
+def test_unavailable_model_ends_the_turn_with_advice(servers: ServerProcesses) -> None:
+    """If the provider cannot answer, the turn ends with `modelFailed` and a sentence that says what to do."""
+    client = servers.start_checked(options={"model": {"provider": "openai", "name": "x"}})
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "hello")["turnId"]
     assert client.ended(turn_id)["reason"] == "modelFailed"
@@ -435,13 +459,13 @@ def test_a_model_that_is_not_there(desk: Desk) -> None:
     assert "OPENAI_API_KEY" in warning["text"], "it says where a key is looked for"
     client.command("ask", {"text": "hello again", "sessionId": session["sessionId"], "wait": False})
     shown = client.notification("window/showMessage", that=lambda told: "OPENAI_API_KEY" in told["message"])
-    assert shown["type"] == 2, "whoever did not wait is told why"
+    assert shown["type"] == 2, "a message gives the reason to a client that did not wait"
 
 
-def test_the_cap_over_the_wire(desk: Desk) -> None:
-    """U2: the cost stands in the usage; at the cap the next turn ends `cost` with its sentence, after a restart too."""
+def test_cost_cap_ends_the_next_turn_also_after_a_restart(servers: ServerProcesses) -> None:
+    """U2: the usage has the cost; at the cap the next turn ends with `cost` and its sentence, also after a restart."""
     cost = {"cap": 0.000001, "prices": {"practice/*": {"input": 0.1, "output": "0.2"}}}
-    client = desk.server(options={"cost": cost})
+    client = servers.start_checked(options={"cost": cost})
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "say hello")["turnId"]
     assert client.ended(turn_id)["reason"] == "done"
@@ -452,7 +476,7 @@ def test_the_cap_over_the_wire(desk: Desk) -> None:
     ended = client.command("ask", {"text": "say more", "sessionId": session["sessionId"]})
     assert (ended["reason"], ended["text"]) == ("cost", "")
     client.close()
-    client = desk.server(options={"cost": cost})
+    client = servers.start_checked(options={"cost": cost})
     assert client.command("ask", {"text": "say more", "sessionId": session["sessionId"]})["reason"] == "cost"
     assert client.ours("usage", sessionId=session["sessionId"])["cost"] == used["cost"]
 
@@ -464,9 +488,10 @@ def progress(client: CheckedClient, turn_id: str) -> list[str]:
     return [told["value"]["kind"] for told in client.notifications("$/progress") if told["token"] == turn_id]
 
 
-def test_progress_of_a_turn(desk: Desk) -> None:
-    """wire.md: a token a turn, begun after it was made, ended with the turn; cancelling it cancels the turn."""
-    client = desk.server(permission=lambda _: UNANSWERED, capabilities={"window": {"workDoneProgress": True}})
+def test_progress_follows_the_turn_and_its_cancel_cancels_the_turn(servers: ServerProcesses) -> None:
+    """docs/protocol.md: each turn has one token, which begins after the client created it and ends with the turn;
+    cancelling it cancels the turn."""
+    client = servers.start_checked(permission=lambda _: UNANSWERED, capabilities={"window": {"workDoneProgress": True}})
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
     client.notification("$/progress", that=lambda told: told["token"] == turn_id)
@@ -477,9 +502,10 @@ def test_progress_of_a_turn(desk: Desk) -> None:
     assert progress(client, turn_id) == ["begin", "end"]
 
 
-def test_progress_that_is_made_after_the_end(desk: Desk) -> None:
-    """wire.md, LSP: nothing is reported on a token before the client has made it, however short the turn was."""
-    client = desk.server(capabilities={"window": {"workDoneProgress": True}})
+def test_progress_is_not_reported_before_the_client_created_the_token(servers: ServerProcesses) -> None:
+    """docs/protocol.md, LSP: the server reports nothing on a token before the client has created it, however short the
+    turn is."""
+    client = servers.start_checked(capabilities={"window": {"workDoneProgress": True}})
     client.answer_with("window/workDoneProgress/create", lambda _: UNANSWERED)
     turn_id = client.send_prompt(client.ours("session/create"), "say hello")["turnId"]
     client.ended(turn_id)
@@ -491,9 +517,9 @@ def test_progress_that_is_made_after_the_end(desk: Desk) -> None:
     assert progress(client, turn_id) == ["begin", "end"]
 
 
-def test_no_progress_for_clients_that_do_not_show_it(desk: Desk) -> None:
-    """LSP: without the capability no token is made."""
-    client = desk.server()
+def test_progress_is_omitted_without_the_capability(servers: ServerProcesses) -> None:
+    """LSP: without the capability the server creates no token."""
+    client = servers.start_checked()
     turn_id = client.send_prompt(client.ours("session/create"), "say hello")["turnId"]
     client.ended(turn_id)
     client.ours("session/list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.editors.place import CLIENT, OWN_ENVIRONMENT, code_server
+from tests.editors.install import CLIENT, OWN_ENVIRONMENT, code_server
 from tests.support.tools import require_tool
 
 
@@ -13,7 +13,7 @@ def main() -> int:
     """The exit code of the editor's program."""
     folder, node = code_server()
     command = [
-        require_tool("node"), str(CLIENT / "test" / "editor" / "look.mjs"), "--code-server", str(folder),
+        require_tool("node"), str(CLIENT / "test" / "editor" / "demo.mjs"), "--code-server", str(folder),
         "--node", str(node), "--vsix", str(CLIENT / "steadyhand.vsix"),
     ]  # fmt: skip
     try:

@@ -1,8 +1,8 @@
-"""Editors that know nothing of us but LSP: Neovim (0.7 and 0.11) and Emacs, each with its own client, headless.
+"""Editors that know only LSP: Neovim (0.7 and 0.11) and Emacs, each with its own client, headless.
 
-The server was killed in mid-write in an earlier life and the file changed since. Each editor opens the file and starts
-the server: the doubt is shown at it by itself, Inspect and then Confirm settle it, and a prompt's permission is a
-message request.
+An earlier server was killed in the middle of a write, and the file changed since. Each editor opens the file and starts
+the server: the diagnostic appears by itself, Inspect and then Confirm settle the effect, and the permission for a
+prompt is a message request.
 """
 
 from __future__ import annotations
@@ -16,38 +16,37 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors import place
-from tests.support.killed_server import shipped
-from tests.support.recovered import PRESENT, Lives, lives_in
+from tests.editors import install
+from tests.support.process_server import PRESENT, ServerProcesses, server_command, server_processes
 from tests.support.systems import linux_only
 from tests.support.tools import require_tool
 
 pytestmark = [linux_only, pytest.mark.timeout(600)]
 
 HERE = Path(__file__).parent
-story_s_max = 120.0
+scenario_s_max = 120.0
 CHANGED = "one\ntwo changed by somebody\nthree\n"
 
 
-def doubt(lives: Lives) -> None:
-    """An edit of a.txt whose outcome nobody knows."""
-    lives.place.write("a.txt", "one\ntwo\nthree\n")
-    lives.die("replace two with TWO in a.txt", PRESENT)
-    lives.place.write("a.txt", CHANGED)
+def make_uncertain(servers: ServerProcesses) -> None:
+    """An edit of a.txt whose outcome is unknown."""
+    servers.workspace.write("a.txt", "one\ntwo\nthree\n")
+    servers.kill_in_turn("replace two with TWO in a.txt", PRESENT)
+    servers.workspace.write("a.txt", CHANGED)
 
 
-def tell(lives: Lives, program: Sequence[str], home: Path, door: str) -> str:
-    """What the editor printed while it told its story; it must have come to the end. `door`: see story.lua."""
-    command, environment = shipped(lives.place.state)
-    story = {"command": command, "root": str(lives.place.workspace), "file": "a.txt", "door": door}
+def play(servers: ServerProcesses, program: Sequence[str], home: Path, route: str) -> str:
+    """The output of the editor, which must play the scenario to its end. `route`: see scenario.lua."""
+    command, environment = server_command(servers.state)
+    scenario = {"command": command, "root": str(servers.root), "file": "a.txt", "route": route}
     done = subprocess.run(
         program,
-        env=clean(home) | environment | {"STORY": json.dumps(story)},
-        cwd=lives.place.workspace,
+        env={**clean(home), **environment, "SCENARIO": json.dumps(scenario)},
+        cwd=servers.root,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=story_s_max,
+        timeout=scenario_s_max,
         check=False,
     )
     said = done.stdout + done.stderr
@@ -62,32 +61,32 @@ def clean(home: Path) -> Mapping[str, str]:
     return dict(os.environ) | kinds | {"HOME": str(home)}
 
 
-def came_to_its_end(lives: Lives, said: str) -> None:
+def assert_played(servers: ServerProcesses, said: str) -> None:
     assert re.search(r"ok diagnostic uncertain-write: It is uncertain", said), said
     assert "ok inspected" in said
     assert "ok settled" in said
     assert re.search(r"ok asked: .*Allow once", said), said
-    assert lives.place.files() == {"a.txt": CHANGED, "b.txt": "hello"}
-    (session, _) = sorted(lives.sessions(), key=lambda one: -len(lives.having(one, "settlement")))
-    assert [record["settled"] for record in lives.having(session, "settlement")] == ["user_confirmed"]
+    assert servers.workspace.files() == {"a.txt": CHANGED, "b.txt": "hello"}
+    (session, _) = sorted(servers.sessions(), key=lambda one: -len(servers.having(one, "settlement")))
+    assert [record["settled"] for record in servers.having(session, "settlement")] == ["user_confirmed"]
 
 
-@pytest.mark.parametrize("door", ["actions", "command"])
+@pytest.mark.parametrize("route", ["actions", "command"])
 @pytest.mark.parametrize("which", ["of the system", "0.11"])
-def test_neovim(tmp_path: Path, which: str, door: str) -> None:
-    """Diagnostics by themselves, by code actions or one command to a settled attempt (A8)."""
-    nvim = require_tool("nvim") if which == "of the system" else place.newer_neovim()
-    with lives_in(tmp_path) as lives:
-        doubt(lives)
-        program = [nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", f"luafile {HERE / 'story.lua'}"]
-        came_to_its_end(lives, tell(lives, program, tmp_path / "home", door))
+def test_neovim_shows_and_settles_an_uncertain_effect(tmp_path: Path, which: str, route: str) -> None:
+    """The diagnostic appears by itself, and code actions or one command lead to a settled attempt (A8)."""
+    nvim = require_tool("nvim") if which == "of the system" else install.newer_neovim()
+    with server_processes(tmp_path) as servers:
+        make_uncertain(servers)
+        program = [nvim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", f"luafile {HERE / 'scenario.lua'}"]
+        assert_played(servers, play(servers, program, tmp_path / "home", route))
 
 
-@pytest.mark.parametrize("door", ["actions", "command"])
-def test_emacs(tmp_path: Path, door: str) -> None:
-    """The same in Emacs with eglot: flymake shows the doubt, its code actions or one command settle it (A8)."""
+@pytest.mark.parametrize("route", ["actions", "command"])
+def test_emacs_shows_and_settles_an_uncertain_effect(tmp_path: Path, route: str) -> None:
+    """The same in Emacs with eglot: flymake shows the diagnostic, code actions or one command settle it (A8)."""
     emacs = require_tool("emacs")
-    with lives_in(tmp_path) as lives:
-        doubt(lives)
-        program = [emacs, "-Q", "--batch", "-l", str(HERE / "story.el")]
-        came_to_its_end(lives, tell(lives, program, tmp_path / "home", door))
+    with server_processes(tmp_path) as servers:
+        make_uncertain(servers)
+        program = [emacs, "-Q", "--batch", "-l", str(HERE / "scenario.el")]
+        assert_played(servers, play(servers, program, tmp_path / "home", route))

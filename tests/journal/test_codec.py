@@ -1,4 +1,4 @@
-"""Record and members: every kind goes out and comes back, and nothing that does not fit comes in."""
+"""The codec between records and members: every kind survives a round trip, and nothing that does not fit is decoded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadyhand.core.record import (
+from steadyhand.domain.records import prompt as prompt_module
+from steadyhand.domain.records import record as record_module
+from steadyhand.domain.records.record import (
     KINDS,
     Cancel,
     Evidence,
@@ -21,12 +23,12 @@ from steadyhand.core.record import (
     Record,
     Result,
     Scope,
-    Session,
+    SessionHeader,
     Started,
-    Tool,
+    ToolResult,
     Unknown,
 )
-from steadyhand.journal.codec import Unreadable, decode, encode
+from steadyhand.journal.codec import UnreadableRecord, decode, encode
 from steadyhand.journal.format import read_journal
 from tests.support.journals import journal
 
@@ -34,89 +36,135 @@ scopes = st.one_of(
     st.lists(st.text(max_size=5)).map(lambda paths: Scope(tuple(paths))), st.just(Scope(everything=True))
 )
 st.register_type_strategy(Scope, scopes)
+# hypothesis reads the signature of a class, which a value class has once its fields were read.
+for _module in (record_module, prompt_module):
+    for _value in list(vars(_module).values()):
+        if isinstance(_value, type):
+            attrs.has(_value)
 
 
 def records() -> st.SearchStrategy[Record]:
-    """Any record of any kind, by the types its class declares."""
-    return st.one_of([built(cls) for cls in KINDS.values()])
+    """Any record of any kind, by the types that its class declares."""
+    return st.one_of([instances_of(cls) for cls in KINDS.values()])
 
 
-def built(cls: type) -> st.SearchStrategy[Record]:
+def instances_of(cls: type) -> st.SearchStrategy[Record]:
     hints = typing.get_type_hints(cls)
     return st.builds(cls, **{field.name: st.from_type(hints[field.name]) for field in attrs.fields(cls)})
 
 
 def through_json(record: Record) -> object:
-    """As a line takes it: encoded, written, parsed and decoded."""
+    """The record encoded, written, parsed and decoded as a line does it."""
     return decode(record.kind, json.loads(json.dumps(encode(record))))
 
 
 @given(records())
-def test_every_record_comes_back(record: Record) -> None:
-    """J1, X1: whatever its members hold."""
+def test_codec_roundtrip_keeps_every_record(record: Record) -> None:
+    """J1, X1: whatever its members contain."""
     assert through_json(record) == record
 
 
 @given(st.lists(records(), max_size=5))
-def test_every_journal_comes_back(every: list[Record]) -> None:
+def test_journal_roundtrip_keeps_every_record_in_order(every: list[Record]) -> None:
     """J1, J2: in one journal, in order."""
     loaded = read_journal(journal(every))
     assert [stamped.record for stamped in loaded.records] == every
     assert loaded.damaged == 0
 
 
-def everything_absent(value: object) -> bool:
+def has_no_null(value: object) -> bool:
     if isinstance(value, Mapping):
-        return all(part is not None and everything_absent(part) for part in value.values())
-    return not isinstance(value, list | tuple) or all(map(everything_absent, value))
+        return all(part is not None and has_no_null(part) for part in value.values())
+    return not isinstance(value, list | tuple) or all(map(has_no_null, value))
 
 
 @given(records())
-def test_nothing_is_written_as_null(record: Record) -> None:
-    """wire.md: absent means left out, and names are camelCase."""
+def test_encode_writes_no_null_and_camel_case_names(record: Record) -> None:
+    """docs/journal-format.md: an absent member is left out, and names are camelCase."""
     encoded = json.loads(json.dumps(encode(record)))
-    assert everything_absent(encoded)
+    assert has_no_null(encoded)
     assert all("_" not in name for name in encoded)
 
 
-def test_no_member_has_a_name_of_the_envelope() -> None:
+def test_record_members_never_use_an_envelope_name() -> None:
     """J2: the six members of the envelope mean one thing in every kind."""
     envelope = {"sum", "prev", "v", "seq", "at"}
     for cls in KINDS.values():
         assert not envelope & {field.name for field in attrs.fields(cls)}
 
 
-def test_records_of_an_attempt_name_it_at_the_top() -> None:
-    """wire.md: attemptId and callId stand at the top level of each."""
+def test_attempt_records_have_attempt_and_call_id_at_the_top_level() -> None:
+    """docs/journal-format.md: attemptId and callId are at the top level of each."""
     for kind in ("intent", "started", "result", "permission", "inspection", "settlement", "reject"):
         assert {"attempt_id", "call_id"} <= {field.name for field in attrs.fields(KINDS[kind])}
 
 
-def test_receipts_hold_digests_and_no_texts() -> None:
-    """J3: the arguments stand once, in the assistant message; the reply once, in the tool message."""
+def test_attempt_records_contain_digests_and_no_texts() -> None:
+    """J3: the arguments are stored once, in the assistant message, and the reply once, in the tool message."""
     for kind in ("intent", "started", "result"):
         assert not {"arguments", "text", "content"} & {field.name for field in attrs.fields(KINDS[kind])}
-    assert "text" in {field.name for field in attrs.fields(Tool)}
+    assert "text" in {field.name for field in attrs.fields(ToolResult)}
 
 
-def test_names_on_disk() -> None:
-    """wire.md: camelCase, `from` of a move, a scope as an object."""
-    change = FileChange("b", "moved", from_="a")
-    result = encode(Result("a", "c", "t", "returned", files=(change,), exit_code=0))
+def test_encode_uses_the_names_on_disk() -> None:
+    """docs/journal-format.md: camelCase, `from` of a move, a scope as an object."""
+    change = FileChange(path="b", change="moved", from_="a")
+    result = encode(Result(attempt_id="a", call_id="c", turn_id="t", outcome="returned", files=(change,), exit_code=0))
     assert result["files"] in (
         [{"path": "b", "change": "moved", "from": "a"}],
         ({"path": "b", "change": "moved", "from": "a"},),
     )
     assert result["exitCode"] == 0
-    intent = encode(Intent("a", "c", "t", "x", "x", "opaque", "d", Scope(everything=True), "k", 0))
+    intent = encode(
+        Intent(
+            attempt_id="a",
+            call_id="c",
+            turn_id="t",
+            tool="x",
+            title="x",
+            effect="opaque",
+            arguments_digest="d",
+            scope=Scope(everything=True),
+            key="k",
+            occurrence=0,
+        )
+    )
     assert intent["scope"] == {"everything": True}
     assert decode("intent", {**intent, "scope": {"paths": ["/b", "/a", "/b"]}}) == attrs.evolve(
-        Intent("a", "c", "t", "x", "x", "opaque", "d", Scope(("/a", "/b")), "k", 0)
+        Intent(
+            attempt_id="a",
+            call_id="c",
+            turn_id="t",
+            tool="x",
+            title="x",
+            effect="opaque",
+            arguments_digest="d",
+            scope=Scope(("/a", "/b")),
+            key="k",
+            occurrence=0,
+        )
     )
 
 
-INTENT = encode(Intent("a", "c", "t", "x", "x", "reads", "d", Scope(), "k", 0))
-STARTED = json.loads(json.dumps(encode(Started("a", "c", (Evidence("f", "/f", False),)))))
+INTENT = encode(
+    Intent(
+        attempt_id="a",
+        call_id="c",
+        turn_id="t",
+        tool="x",
+        title="x",
+        effect="reads",
+        arguments_digest="d",
+        scope=Scope(),
+        key="k",
+        occurrence=0,
+    )
+)
+STARTED = json.loads(
+    json.dumps(
+        encode(Started(attempt_id="a", call_id="c", evidence=(Evidence(path="f", resolved="/f", existed=False),)))
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +202,9 @@ STARTED = json.loads(json.dumps(encode(Started("a", "c", (Evidence("f", "/f", Fa
         ("session", {"sessionId": "s", "mode": "ask", "model": "practice", "createdBy": "1"}),
     ],
 )
-def test_what_does_not_fit_is_unreadable(kind: str, members: dict[str, object]) -> None:
-    """J9: a wrong type, a word that may not stand there, null: unreadable, never guessed and never another error."""
-    with pytest.raises(Unreadable):
+def test_decode_members_that_do_not_fit_are_unreadable(kind: str, members: dict[str, object]) -> None:
+    """J9: a wrong type, a value that is not allowed there, null: unreadable, never guessed and never another error."""
+    with pytest.raises(UnreadableRecord):
         decode(kind, members)
 
 
@@ -168,31 +216,31 @@ json_values = st.recursive(
 
 
 @given(st.sampled_from(sorted(KINDS)), st.data())
-def test_no_members_raise_anything_else(kind: str, data: st.DataObject) -> None:
-    """J9: whatever stands in place of one member, it is read or it is unreadable."""
-    record = data.draw(built(KINDS[kind]))
+def test_decode_any_member_value_is_read_or_unreadable(kind: str, data: st.DataObject) -> None:
+    """J9: with any value in place of one member, the record is read or it is unreadable."""
+    record = data.draw(instances_of(KINDS[kind]))
     encoded = json.loads(json.dumps(encode(record)))
     name = data.draw(st.sampled_from(sorted(encoded) or ["x"]))
     encoded[name] = data.draw(json_values)
     try:
         found = decode(kind, encoded)
-    except Unreadable:
+    except UnreadableRecord:
         return
     assert isinstance(found, KINDS[kind])
 
 
-def test_unknown_members_and_kinds_are_passed_over() -> None:
-    """X1: what a later version adds is not read and not in the way, inside nested objects too."""
-    assert decode("cancel", {"turnId": "t", "why": {"x": 1}}) == Cancel("t")
-    assert decode("rewind", {"turnId": "t"}) == Unknown("rewind")
+def test_decode_ignores_unknown_members_and_kinds() -> None:
+    """X1: additions of a later version are ignored and cause no error, inside nested objects too."""
+    assert decode("cancel", {"turnId": "t", "why": {"x": 1}}) == Cancel(turn_id="t")
+    assert decode("compaction", {"turnId": "t"}) == Unknown(kind_name="compaction")
     nested = decode(
         "session", {"sessionId": "s", "mode": "ask", "model": {"provider": "p", "name": "n", "x": 1}, "createdBy": "1"}
     )
-    assert isinstance(nested, Session)
+    assert isinstance(nested, SessionHeader)
 
 
-def test_what_an_old_journal_leaves_out_has_a_meaning() -> None:
+def test_decode_absent_optional_members_have_defaults() -> None:
     """X1: every member that is not required has a default, so that it may be absent."""
-    assert decode("mode", {"mode": "plan"}) == ModeSet("plan")
+    assert decode("mode", {"mode": "plan"}) == ModeSet(mode="plan")
     shortest = decode("started", {"attemptId": "a", "callId": "c"})
-    assert shortest == Started("a", "c")
+    assert shortest == Started(attempt_id="a", call_id="c")

@@ -1,8 +1,8 @@
-"""Whole turns over real HTTP, and what their requests say: read from the bytes, the same for both dialects.
+"""Whole turns over real HTTP, and what their requests contain: read from the bytes, the same way for every dialect.
 
-`Talk` is one session's way to a scripted provider: the real adapters, the real loop, journal and tools. Nothing is
-waited for: pauses are counted, and silence is over as soon as the provider stalls (`StruckClient`). `said` folds a
-request's body to who said what; `assert_answered_once` is [I16] on the wire.
+`Talk` is one session with a scripted provider: the real adapters, turn loop, journal and tools. Nothing waits: pauses
+are counted, and the limit for silence strikes as soon as the provider stalls (`StruckClient`). `said` turns the body of
+a request into the list of who said what; `assert_answered_once` is [I16] at the protocol of the provider.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 import attrs
 
-from steadyhand.adapters.http_client import HttpClient, HttpTrouble, Response
-from steadyhand.adapters.model_remote import RemoteModel
-from steadyhand.core.record import Record, Unknown
+from steadyhand.adapters.models.http import HttpClient, HttpError, HttpResponse
+from steadyhand.adapters.models.remote import RemoteModel
+from steadyhand.domain.records.record import Record, Unknown
 from steadyhand.journal.format import read_journal
-from steadyhand.ports import Disk
-from steadyhand.tools.tool import Tool
+from steadyhand.ports.disk import Disk
+from steadyhand.tools.contract import Tool
 from tests.models.streams import Dialect, Step, plain, remote, written
+from tests.support.editor import ScriptedEditor
+from tests.support.in_process_server import InProcessServer, practice_server
 from tests.support.scripted_provider import Scripted, ScriptedProvider
-from tests.support.turns import Place, Rig, ScriptedEditor, rig
+from tests.support.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -39,7 +41,7 @@ def answer(dialect: Dialect, *steps: Step) -> Scripted:
 
 @attrs.define
 class Pauses:
-    """`World.pause` that keeps the seconds and waits for none of them."""
+    """The pause of the context: it keeps the seconds and waits for none of them."""
 
     seconds: list[float] = attrs.field(factory=list)
 
@@ -49,19 +51,22 @@ class Pauses:
 
 
 class StruckClient(HttpClient):
-    """Waits as the real one does, and its limit for silence strikes the moment the provider holds an answer back."""
+    """Waits as the real client does; its limit for silence strikes the moment the provider stalls."""
 
     def __init__(self, provider: ScriptedProvider) -> None:
         super().__init__()
         self._provider = provider
 
-    async def send(self, *request: Any) -> StruckResponse:
-        return StruckResponse(await self.struck(partial(super().send, *request)), self)
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, limit_s: float
+    ) -> HttpResponse:
+        answered = await self.struck(partial(super().send, method, url, headers, body, limit_s))
+        return cast("HttpResponse", StruckResponse(answered, self))  # it has the same members
 
     async def struck(self, act: Callable[[], Awaitable[T]]) -> T:
-        """What `act` gives, unless silence strikes first."""
+        """The result of `act`, unless the limit for silence strikes first."""
         came: list[T] = []
-        trouble = HttpTrouble("silent")
+        trouble = HttpError("silent")
         async with anyio.create_task_group() as tasks:
 
             async def strike() -> None:
@@ -71,7 +76,7 @@ class StruckClient(HttpClient):
             tasks.start_soon(strike)
             try:
                 came.append(await act())
-            except HttpTrouble as raised:
+            except HttpError as raised:
                 trouble = raised
             tasks.cancel_scope.cancel()
         if not came:
@@ -85,7 +90,7 @@ class StruckClient(HttpClient):
 class StruckResponse:
     """An answer of `StruckClient`."""
 
-    inner: Response
+    inner: HttpResponse
     client: StruckClient
 
     @property
@@ -96,11 +101,11 @@ class StruckResponse:
     def headers(self) -> Mapping[str, str]:
         return self.inner.headers
 
-    async def piece(self, limit_s: float) -> bytes | None:
-        return await self.client.struck(partial(self.inner.piece, limit_s))
+    async def read_piece(self, limit_s: float) -> bytes | None:
+        return await self.client.struck(partial(self.inner.read_piece, limit_s))
 
-    async def beginning(self, bytes_max: int, limit_s: float) -> bytes:
-        return await self.inner.beginning(bytes_max, limit_s)
+    async def read_beginning(self, bytes_max: int, limit_s: float) -> bytes:
+        return await self.inner.read_beginning(bytes_max, limit_s)
 
     async def close(self) -> None:
         await self.inner.close()
@@ -108,14 +113,14 @@ class StruckResponse:
 
 @attrs.frozen
 class Talk:
-    """One life of a server whose model is behind HTTP."""
+    """One process run of a server whose model is behind HTTP."""
 
-    rig: Rig
+    server: InProcessServer
     pauses: Pauses
 
     @property
     def editor(self) -> ScriptedEditor:
-        return self.rig.editor
+        return self.server.editor
 
     def warned(self) -> list[tuple[str, str]]:
         return [(warning.code, warning.text) for warning in self.editor.warnings]
@@ -123,26 +128,26 @@ class Talk:
 
 @asynccontextmanager
 async def talking(
-    place: Place,
+    workspace: Workspace,
     dialect: Dialect,
     provider: ScriptedProvider,
     *,
     again: int = 4,
-    life: int = 1,
+    run: int = 1,
     tools: Sequence[Tool] = (),
     disk: Disk | None = None,
     model: RemoteModel | None = None,
 ) -> AsyncIterator[Talk]:
-    """`again`: how often a request is asked again. `model`: another one than the dialect's."""
+    """`again`: how many times a request is repeated. `model`: replaces the model of the dialect."""
     model = model or RemoteModel(remote(dialect, provider.address).access, StruckClient(provider))
     pauses = Pauses()
     try:
         with anyio.fail_after(patience_s):
-            async with rig(
-                place, life=life, models=lambda _, __: model, requests_again_max=again, pause=pauses, tools=tools,
+            async with practice_server(
+                workspace, run=run, models=lambda _, __: model, requests_again_max=again, pause=pauses, tools=tools,
                 disk=disk,
-            ) as house:  # fmt: skip
-                yield Talk(house, pauses)
+            ) as server:  # fmt: skip
+                yield Talk(server, pauses)
     finally:
         await model.client.close()
 
@@ -150,9 +155,9 @@ async def talking(
 # --- the journal ---------------------------------------------------------------------------------------------
 
 
-def records(place: Place, session: str) -> list[Record]:
-    """What the file has, which is healthy."""
-    loaded = read_journal(place.journal(session))
+def records(workspace: Workspace, session: str) -> list[Record]:
+    """The records in the file, which must be healthy."""
+    loaded = read_journal(workspace.journal(session))
     assert not loaded.breaks
     return [stamped.record for stamped in loaded.records if not isinstance(stamped.record, Unknown)]
 
@@ -184,6 +189,8 @@ Turned: TypeAlias = "Text | Call | Reply"
 
 def said(dialect: Dialect, body: bytes) -> list[Turned]:
     """Everything after the system text, in order, reasoning left out."""
+    if dialect == "responses":
+        return [_responses_said(item) for item in json.loads(body)["input"] if item["type"] != "reasoning"]
     told = json.loads(body)["messages"]
     turned: list[Turned] = []
     for message in told:
@@ -218,14 +225,25 @@ def _messages_said(message: Mapping[str, Any]) -> list[Turned]:
     return turned
 
 
+def _responses_said(item: Mapping[str, Any]) -> Turned:
+    match item["type"]:
+        case "function_call":
+            return Call(item["call_id"], item["name"], json.loads(item["arguments"]))
+        case "function_call_output":
+            return Reply(item["call_id"], item["output"])
+        case _:
+            (part,) = item["content"]
+            return Text(item["role"], part["text"])
+
+
 def assert_answered_once(dialect: Dialect, body: bytes) -> int:
-    """Each call has its one reply, in order, before anything else [I16]; how many there are."""
+    """Assert that each call has its one reply, in order, before anything else [I16]; return the number of calls."""
     owed: list[str] = []
     seen: set[str] = set()
     for turned in said(dialect, body):
         match turned:
             case Call(id):
-                assert id not in seen, "a call stands twice"
+                assert id not in seen, "a call appears twice"
                 seen.add(id)
                 owed.append(id)
             case Reply(id, text):
@@ -239,8 +257,9 @@ def assert_answered_once(dialect: Dialect, body: bytes) -> int:
 
 
 def stem(body: bytes) -> bytes:
-    """A body up to the end of its last message's last block: what may only grow (row P4)."""
-    at = body.index(b'"messages":') + len(b'"messages":')
+    """A body up to the end of the last block of its last message: the part that only grows (row P4)."""
+    opening = b'"messages":' if b'"messages":' in body else b'"input":'
+    at = body.index(opening) + len(opening)
     told, end = json.JSONDecoder().raw_decode(body.decode()[len(body[:at].decode()) :])
     assert told
     text = body.decode()[: len(body[:at].decode()) + end]

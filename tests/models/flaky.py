@@ -1,8 +1,8 @@
-"""A provider that fails in every way it can before it gives an answer, the same ways each time.
+"""A provider that fails in every possible way before it gives an answer, in the same order each time.
 
-`Flaky` has the answers of one turn, and before each of them a few faults out of `FAULTS`, in order and around again.
-Which answer is due is told by the replies in the request: a request that is made again gets the next fault of the same
-answer. A fault may show text and whole calls; none of it is told as ended.
+`Flaky` has the answers of one turn, and sends a few of `FAULTS` before each of them, in order and then from the start
+again. The replies in a request say which answer is due: a repeated request gets the next fault of the same answer. A
+fault may contain text and whole calls; none of it comes with the end of an answer.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ Fault = Callable[[Dialect, Sequence[Step]], Scripted]
 
 
 def _begun(dialect: Dialect, steps: Sequence[Step]) -> bytes:
-    """Text of its own, the answer's reasoning and calls, and no end."""
+    """Text of its own, then the answer's reasoning and calls, and no end."""
     return plain(written(dialect, (Say(LOST), *(step for step in steps if not isinstance(step, (Say, End))))))
 
 
 def _all_but_the_reason(dialect: Dialect, steps: Sequence[Step]) -> bytes:
-    """Every call whole and closed, and the connection ends right before the reason is told."""
+    """Every call is whole and closed, and the connection ends right before the finish reason."""
     events = written(dialect, (Say(LOST), *(step for step in steps if not isinstance(step, Say))))
-    reason = "finish_reason" if dialect == "chat" else "stop_reason"
-    at = max(number for number, event in enumerate(events) if _tells(event[1], reason))
+    reasons = {
+        "chat": '"finish_reason": "',
+        "messages": '"stop_reason": "',
+        "responses": '"response", "status": "completed"',
+    }
+    at = max(number for number, event in enumerate(events) if reasons[dialect] in json.dumps(event[1]))
     return plain(events[:at])
 
 
-def _tells(told: object, reason: str) -> bool:
-    return f'"{reason}": "' in json.dumps(told)
-
-
 def _cut(share: float, how: str = CUT) -> Fault:
-    """Cut behind this share of what came before the end."""
+    """The answer, cut after this share of its bytes."""
 
     def fault(dialect: Dialect, steps: Sequence[Step]) -> Scripted:
         stream = _begun(dialect, steps)
@@ -108,16 +108,16 @@ FAULTS: Mapping[str, Fault] = {
     "408": _status(408),
     "half a head": lambda dialect, steps: Scripted([b"HTTP/1.1 200 OK\r\ncontent-ty", CUT], raw=True),
 }
-"""All that may be asked again (row P3)."""
+"""Everything after which a request may be repeated (row P3)."""
 
 
 def _as_sent(number: int, dialect: Dialect, steps: Sequence[Step]) -> Scripted:
-    """A whole answer, each time delivered in another way."""
+    """A whole answer, delivered in another way each time."""
     events = written(dialect, steps)
     match number % 4:
         case 0:
             return Scripted([plain(events)])
-        case 1:  # without the dialect's last word
+        case 1:  # without the last event of the dialect
             return Scripted([plain([told for told in events if told[1] != "[DONE]" and told[0] != "message_stop"])])
         case 2:
             return Scripted([piece for told in events for piece in (b": keep-alive\n\n", event_text(told).encode())])
@@ -128,7 +128,7 @@ def _as_sent(number: int, dialect: Dialect, steps: Sequence[Step]) -> Scripted:
 
 @attrs.define
 class Flaky:
-    """`ScriptedProvider(answering=…)`. `each`: how many faults come before one answer."""
+    """`ScriptedProvider(answering=…)`. `each`: the number of faults before each answer."""
 
     dialect: Dialect
     answers: Sequence[Sequence[Step]]
@@ -158,7 +158,7 @@ class Flaky:
         return FAULTS[self.played[-1]](self.dialect, steps)
 
     def _due(self, replies: int) -> int:
-        """The answer that comes after so many replies."""
+        """The answer that is due after this number of replies."""
         calls = 0
         for number, steps in enumerate(self.answers):
             if calls == replies:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from steadyhand.core.model import (
-    AskedCall,
+from steadyhand.domain.model.messages import (
     AssistantMessage,
     ModelRequest,
+    OutgoingCall,
     OutMessage,
     ReplyMessage,
     ToolOffer,
@@ -13,7 +13,7 @@ from steadyhand.core.model import (
 )
 
 SYSTEM = "You are Steadyhand. Say “done” only for what is done."
-# Out of order, and with what a second reading and writing of JSON would change: 1.0, an escape, a long number.
+# Out of order, and with values that reading and writing the JSON again would change: 1.0, an escape, a long number.
 TOOLS = (
     ToolOffer(
         "write_file", "Writes.",
@@ -35,8 +35,8 @@ HISTORY: tuple[OutMessage, ...] = (
     AssistantMessage(
         "",
         (
-            AskedCall(call_id(1), "read_file", '{"path":"a.py","limit":1.10}'),
-            AskedCall(call_id(2), "read_file", '{"path": "b.py"}'),
+            OutgoingCall(call_id(1), "read_file", '{"path":"a.py","limit":1.10}'),
+            OutgoingCall(call_id(2), "read_file", '{"path": "b.py"}'),
         ),
         "I need both.",
     ),
@@ -45,7 +45,7 @@ HISTORY: tuple[OutMessage, ...] = (
     AssistantMessage("b.py is empty.", (), "Nothing more."),
     UserMessage("[Notice] A write was settled."),
     UserMessage("Write a \ud800 file"),
-    AssistantMessage("I write.", (AskedCall(call_id(3), "write_file", "{}"),)),
+    AssistantMessage("I write.", (OutgoingCall(call_id(3), "write_file", "{}"),)),
     ReplyMessage(call_id(3), "did not run", "notRun", "cut"),
     UserMessage("And now?"),
 )

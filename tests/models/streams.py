@@ -1,8 +1,8 @@
-"""Answers as a model means them, written in both dialects, and what has to be read from either.
+"""Answers of a model as a list of steps, written in every dialect, and what a reader must make of each.
 
-A `Scenario` is a list of steps; `written` turns it into the events of chat completions or of the Messages API;
-`bytes_of` into bytes, in one of the `DELIVERIES`. `expected` is the same for both dialects, for the two differ in
-form alone. `merged` joins neighbouring deltas, since how text is cut into parts is the provider's affair.
+A `Scenario` is a list of steps. `written` turns it into the events of a dialect, and a delivery of `DELIVERIES` into
+bytes. `expected` is the same for all dialects, because they differ only in form. `merged` joins neighbouring deltas,
+because a provider may cut text anywhere.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from steadyhand.adapters.http_client import HttpClient
-from steadyhand.adapters.model_answer import Answer
-from steadyhand.adapters.model_remote import Access, RemoteModel
-from steadyhand.core.model import (
+from steadyhand.adapters.models.http import HttpClient
+from steadyhand.adapters.models.remote import Access, RemoteModel
+from steadyhand.adapters.models.stream_parser import ResponseParser
+from steadyhand.domain.model.messages import (
     CallProposed,
     Finish,
     FinishReason,
-    ModelTrouble,
+    ProviderError,
     ReasoningPart,
     StreamPart,
     TextPart,
     UsagePart,
 )
-from steadyhand.core.profiles import PROFILES
+from steadyhand.domain.model.provider_profiles import PROFILES
 
-Dialect = Literal["chat", "messages"]
-DIALECTS: tuple[Dialect, ...] = ("chat", "messages")
-PROVIDER: Mapping[Dialect, str] = {"chat": "deepseek", "messages": "anthropic"}
+Dialect = Literal["chat", "messages", "responses"]
+DIALECTS: tuple[Dialect, ...] = ("chat", "messages", "responses")
+PROVIDER: Mapping[Dialect, str] = {"chat": "deepseek", "messages": "anthropic", "responses": "openai"}
+MODEL: Mapping[Dialect, str] = {"chat": "deepseek-flash", "messages": "claude-sonnet-5", "responses": "gpt-5.1"}
+WINDOW: Mapping[Dialect, int] = {"chat": 1_000_000, "messages": 1_000_000, "responses": 400_000}
 
 
 @attrs.frozen
@@ -46,7 +48,7 @@ class Think:
 
 @attrs.frozen
 class Ask:
-    """A call, its argument text in fragments."""
+    """A call; its argument text comes in fragments."""
 
     tool: str
     fragments: tuple[str, ...]
@@ -55,7 +57,7 @@ class Ask:
 
 @attrs.frozen
 class End:
-    """The reason, in the house's word, and the usage (input, output, read from cache)."""
+    """The finish reason in the product's word, and the usage (input, output, read from cache)."""
 
     reason: FinishReason
     usage: tuple[int, int, int] | None = (100, 7, 64)
@@ -84,8 +86,8 @@ _MESSAGES_REASONS = {"stop": "end_turn", "calls": "tool_use", "length": "max_tok
 
 
 def written(dialect: Dialect, steps: Sequence[Step]) -> list[Event]:
-    """The events, keep-alives left out."""
-    return _chat(steps) if dialect == "chat" else _messages(steps)
+    """The events, without keep-alives."""
+    return {"chat": _chat, "messages": _messages, "responses": _responses}[dialect](steps)
 
 
 def _chunk(delta: object, reason: str | None = None, **more: object) -> Event:
@@ -183,8 +185,96 @@ def _typed(kind: str, **members: object) -> Event:
     return kind, {"type": kind, **members}
 
 
-def expected(steps: Sequence[Step]) -> list[StreamPart]:
-    """What either dialect's stream comes to, sealed reasoning left out."""
+_RESPONSES_REASONS = {"stop": "completed", "calls": "completed", "length": "max_output_tokens"}
+ENCRYPTED = "Z2VoZWlt"
+
+
+def _responses(steps: Sequence[Step]) -> list[Event]:
+    """Each run of texts is an item, each call too; the last event repeats all items."""
+    begun: dict[str, Any] = {
+        "id": "resp_1", "object": "response", "status": "in_progress", "output": [], "error": None, "usage": None,
+    }  # fmt: skip
+    events = [_typed("response.created", response=begun), _typed("response.in_progress", response=begun)]
+    output: list[dict[str, Any]] = []
+    open_kind: str | None = None
+    said: list[str] = []
+
+    def close() -> None:
+        nonlocal open_kind
+        index, text = len(output) - 1, "".join(said)
+        if open_kind == "message":
+            part = {"type": "output_text", "text": text, "annotations": []}
+            output[-1].update(status="completed", content=[part])
+            events.append(_typed("response.output_text.done", output_index=index, content_index=0, text=text))
+            events.append(_typed("response.content_part.done", output_index=index, content_index=0, part=part))
+        elif open_kind == "reasoning":
+            output[-1].update(summary=[{"type": "summary_text", "text": text}], encrypted_content=ENCRYPTED)
+        elif open_kind == "function_call":
+            output[-1].update(status="completed", arguments=text)
+            events.append(_typed("response.function_call_arguments.done", output_index=index, arguments=text))
+        if open_kind:
+            events.append(_typed("response.output_item.done", output_index=index, item=dict(output[-1])))
+        open_kind = None
+        said.clear()
+
+    def begin(kind: str, **members: object) -> None:
+        nonlocal open_kind
+        close()
+        open_kind = kind
+        output.append({"id": f"item_{len(output)}", "type": kind, **members})
+        events.append(_typed("response.output_item.added", output_index=len(output) - 1, item=dict(output[-1])))
+
+    def add(kind: str, delta: str) -> None:
+        said.append(delta)
+        index = len(output) - 1
+        events.append(_typed(kind, item_id=f"item_{index}", output_index=index, delta=delta))
+
+    for step in steps:
+        match step:
+            case Say(text):
+                if open_kind != "message":
+                    begin("message", role="assistant", status="in_progress", content=[])
+                add("response.output_text.delta", text)
+            case Think(text):
+                if open_kind != "reasoning":
+                    begin("reasoning", summary=[])
+                add("response.reasoning_summary_text.delta", text)
+            case Ask(tool, fragments, id):
+                begin("function_call", name=tool, call_id=id, arguments="", status="in_progress")
+                for fragment in fragments:
+                    add("response.function_call_arguments.delta", fragment)
+            case End(reason, told):
+                close()
+                word = _RESPONSES_REASONS.get(reason, "content_filter" if reason == "filtered" else reason)
+                whole = word == "completed"
+                usage = None
+                if told:
+                    read, out, hit = told
+                    usage = {
+                        "input_tokens": read, "output_tokens": out, "total_tokens": read + out,
+                        "input_tokens_details": {"cached_tokens": hit}, "output_tokens_details": {},
+                    }  # fmt: skip
+                status = "completed" if whole else "incomplete"
+                details = None if whole else {"reason": word}
+                ended = {**begun, "status": status, "incomplete_details": details, "output": output, "usage": usage}
+                events.append(_typed(f"response.{status}", response=ended))
+            case Fail(kind, message):
+                events.append(_typed("error", code=kind, message=message, param=None))
+    return events
+
+
+def reason_of(dialect: Dialect, events: Sequence[Event]) -> str:
+    """The data of the event with the finish reason, as `plain` writes it."""
+    if dialect == "responses":
+        told = events[-1][1]
+    else:
+        ends = [event[1] for event in events if "_reason" in json.dumps(event[1])]
+        told = next(end for end in ends if "null" not in json.dumps(end).split("_reason", 1)[1][:8])
+    return json.dumps(told, ensure_ascii=False)
+
+
+def expected(steps: Sequence[Step], dialect: Dialect = "chat") -> list[StreamPart]:
+    """What the stream of any dialect becomes, without sealed reasoning."""
     parts: list[StreamPart] = []
     calls: list[StreamPart] = []
     for step in steps:
@@ -200,7 +290,7 @@ def expected(steps: Sequence[Step]) -> list[StreamPart]:
                     parts += calls
                 if usage:
                     read, out, hit = usage
-                    parts.append(UsagePart(read, out, hit, read - hit, 1_000_000))
+                    parts.append(UsagePart(read, out, hit, read - hit, WINDOW[dialect]))
                 parts.append(Finish(reason))
             case _:
                 pass
@@ -208,7 +298,7 @@ def expected(steps: Sequence[Step]) -> list[StreamPart]:
 
 
 def merged(parts: Sequence[StreamPart]) -> list[StreamPart]:
-    """Neighbouring deltas of one kind as one; sealed reasoning left out."""
+    """Neighbouring deltas of one kind as one; without sealed reasoning."""
     joined: list[StreamPart] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -248,7 +338,7 @@ def _between(line: str) -> Callable[[Sequence[Event]], bytes]:
 
 def _without_done(events: Sequence[Event]) -> bytes:
     last = events[-1]
-    over = last[1] == "[DONE]" or last[0] == "message_stop"
+    over = last[1] == "[DONE]" or last[0] == "message_stop"  # the Responses dialect has no last word
     return plain(events[:-1] if over else events)
 
 
@@ -292,11 +382,11 @@ def zipped(stream: bytes) -> bytes:
 
 
 def remote(dialect: Dialect, address: str | None = None, **more: Any) -> RemoteModel:
-    """A model of that dialect with a key; without an address it is never reached."""
-    profile = PROFILES[PROVIDER[dialect]]
+    """A model of this dialect with a key; without an address no test reaches it."""
+    profile = PROFILES[PROVIDER[dialect]].in_dialect(dialect)
     access = Access(
         profile=attrs.evolve(profile, **more),
-        name="deepseek-flash" if dialect == "chat" else "claude-sonnet-5",
+        name=MODEL[dialect],
         environment=lambda: {profile.key_variable or "": KEY},
         base_url=address,
     )
@@ -308,10 +398,10 @@ KEY = "sk-test-" + "0123456789abcdef" * 2
 
 @attrs.define
 class Heard:
-    """What came of an answer: parts, and the trouble it ended in."""
+    """What an answer became: its parts, and the error that ended it."""
 
     parts: list[StreamPart] = attrs.field(factory=list)
-    trouble: ModelTrouble | None = None
+    trouble: ProviderError | None = None
 
     @property
     def whole(self) -> bool:
@@ -323,16 +413,16 @@ class Heard:
 
 
 def read(dialect: Dialect, fed: Sequence[bytes], cut: bool = False) -> Heard:
-    """Bytes fed to the reader in process."""
+    """Feed bytes to the reader in this process."""
     model = remote(dialect)
-    answer = Answer(model.reader(), model.troubles)
+    answer = ResponseParser(model.make_reader(), model.errors)
     heard = Heard()
     try:
         for piece in fed:
             heard.parts += answer.feed(piece)
-        heard.parts += answer.end(cut)
-        heard.trouble = answer.trouble()
-    except ModelTrouble as trouble:
+        heard.parts += answer.finish(cut)
+        heard.trouble = answer.failure()
+    except ProviderError as trouble:
         heard.trouble = trouble
     return heard
 

@@ -1,4 +1,4 @@
-"""One suite for both dialects: every scenario, in every delivery, in every split, comes to the same parts."""
+"""One suite for all dialects: every scenario, in every delivery and every split, becomes the same parts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from steadyhand.core.model import CallProposed, Finish, ModelTrouble, TextPart, UsagePart
+from steadyhand.domain.model.messages import CallProposed, Finish, ProviderError, TextPart, UsagePart
 from tests.models.streams import (
     DELIVERIES,
     DIALECTS,
     SCENARIOS,
     SPLITS,
+    WINDOW,
     Ask,
     Dialect,
     End,
@@ -25,6 +26,7 @@ from tests.models.streams import (
     pieces,
     plain,
     read,
+    reason_of,
     written,
 )
 
@@ -34,8 +36,8 @@ both = pytest.mark.parametrize("dialect", DIALECTS)
 each = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 
 
-def test_there_are_enough_cases() -> None:
-    """Scenarios in deliveries are at least 150 cases, and each is read by both dialects (P1)."""
+def test_suite_has_at_least_150_cases() -> None:
+    """Scenarios times deliveries are at least 150 cases, and both dialects read each (P1)."""
     assert len(SCENARIOS) * len(DELIVERIES) >= 150
     assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
 
@@ -43,25 +45,25 @@ def test_there_are_enough_cases() -> None:
 @both
 @each
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_every_delivery_comes_to_the_same(dialect: Dialect, scenario: Scenario, delivery: str) -> None:
-    """Comments, keep-alives, line ends, blanks, a missing last word: the same parts, at every split (P1, T6)."""
+def test_every_delivery_gives_the_same_parts(dialect: Dialect, scenario: Scenario, delivery: str) -> None:
+    """Comments, keep-alives, line ends, blanks, a missing last event: the same parts, at every split (P1, T6)."""
     stream = DELIVERIES[delivery](written(dialect, scenario.steps))
     for split, size in SPLITS.items():
         if len(stream) > 20_000 and size == 1:
             continue
         heard = read(dialect, pieces(stream, size))
         assert heard.trouble is None, (split, heard.trouble)
-        assert merged(heard.parts) == expected(scenario.steps), split
+        assert merged(heard.parts) == expected(scenario.steps, dialect), split
 
 
 @both
-def test_two_pieces_at_every_boundary(dialect: Dialect) -> None:
-    """A stream split once, at each byte: inside UTF-8, inside an escape, inside a line end (P3)."""
+def test_stream_split_at_any_byte_gives_the_same_parts(dialect: Dialect) -> None:
+    """A stream is split once, at each byte: inside UTF-8, inside an escape, inside a line end (P3)."""
     for delivery in ("plain", "escaped", "crlf", "byte order mark", "comments between"):
         stream = DELIVERIES[delivery](written(dialect, SHORT))
         for at in range(len(stream) + 1):
             heard = read(dialect, [stream[:at], stream[at:]])
-            assert merged(heard.parts) == expected(SHORT), (delivery, at)
+            assert merged(heard.parts) == expected(SHORT, dialect), (delivery, at)
 
 
 @both
@@ -70,15 +72,13 @@ def test_two_pieces_at_every_boundary(dialect: Dialect) -> None:
     [s for s in SCENARIOS if s.name in ("text", "two calls", "reasoning, text and calls", "cut by length in a call")],
     ids=lambda scenario: scenario.name,
 )
-def test_cut_at_every_byte(dialect: Dialect, scenario: Scenario) -> None:
-    """Cut at any byte, an answer is whole or cut: no call, no finish before the reason was told (T6, P3, case 89)."""
+def test_stream_cut_at_any_byte_is_whole_or_cut(dialect: Dialect, scenario: Scenario) -> None:
+    """Cut at any byte, an answer is whole or cut: there is no call and no finish before the finish reason (T6, P3, case
+    89)."""
     stream = plain(written(dialect, scenario.steps))
-    ends = [event for event in written(dialect, scenario.steps) if b"_reason" in json.dumps(event[1]).encode()]
-    end = next(event for event in ends if "null" not in json.dumps(event[1]).split("_reason", 1)[1][:8])
-    told_at = stream.index(json.dumps(end[1], ensure_ascii=False).encode()) + len(
-        json.dumps(end[1], ensure_ascii=False)
-    )
-    full = expected(scenario.steps)
+    reason = reason_of(dialect, written(dialect, scenario.steps)).encode()
+    told_at = stream.index(reason) + len(reason)
+    full = expected(scenario.steps, dialect)
     for at in range(len(stream)):
         for cut in (True, False):
             heard = read(dialect, [stream[:at]], cut)
@@ -94,8 +94,9 @@ def test_cut_at_every_byte(dialect: Dialect, scenario: Scenario) -> None:
 
 
 @both
-def test_ended_in_order_without_a_reason_is_cut(dialect: Dialect) -> None:
-    """A body that ends well, even with its last word, and told no reason is cut, not done (T6, case 92)."""
+def test_stream_without_a_finish_reason_is_cut(dialect: Dialect) -> None:
+    """A body that ends in order, even with its last event, but without a finish reason is cut, not done (T6, case
+    92)."""
     last = ("", "[DONE]") if dialect == "chat" else ("message_stop", {"type": "message_stop"})
     events = written(dialect, (Say("I write"), Ask("write_file", ('{"path":"a","content":"he',))))
     heard = read(dialect, [plain([*events, last])])
@@ -118,10 +119,10 @@ ERRORS = [
 @both
 @pytest.mark.parametrize(("kind", "message", "trouble", "retryable"), ERRORS)
 @pytest.mark.parametrize("before", [(), (Say("par"),), (Ask("a", ('{"x":1}',)),)], ids=["first", "text", "call"])
-def test_an_error_in_mid_stream(
+def test_error_in_the_stream_ends_it_with_one_sentence(
     dialect: Dialect, kind: str, message: str, trouble: str, retryable: bool, before: tuple[Step, ...]
 ) -> None:
-    """An error object ends the stream in one sentence; what came before is given, no call is (P3, T6)."""
+    """An error object ends the stream with one sentence; the parts before it are given, calls are not (P3, T6)."""
     stream = plain(written(dialect, (*before, Fail(kind, message))))
     for size in (1 << 30, 1):
         heard = read(dialect, pieces(stream, size))
@@ -151,19 +152,19 @@ NOT_STREAMS = {
 
 @both
 @pytest.mark.parametrize("what", NOT_STREAMS)
-def test_what_is_no_answer(dialect: Dialect, what: str) -> None:
-    """HTML or text instead of an answer, and an answer nobody can read, end in one sentence (P3)."""
+def test_body_that_is_no_answer_gives_one_sentence(dialect: Dialect, what: str) -> None:
+    """HTML or text instead of an answer, and an answer that cannot be read, end with one sentence (P3)."""
     stream, kind = NOT_STREAMS[what]
     for size in (1 << 30, 5):
         heard = read(dialect, pieces(stream, size))
-        assert isinstance(heard.trouble, ModelTrouble)
+        assert isinstance(heard.trouble, ProviderError)
         assert heard.trouble.kind == kind
         assert heard.parts == []
 
 
 @both
-def test_an_answer_that_is_not_streamed(dialect: Dialect) -> None:
-    """One JSON object with the whole answer is read as if it had been streamed; blanks may stand before it (P1)."""
+def test_unstreamed_answer_is_read_like_a_stream(dialect: Dialect) -> None:
+    """One JSON object with the whole answer is read as if it had been streamed; blanks may come before it (P1)."""
     chat = {
         "choices": [
             {
@@ -189,14 +190,23 @@ def test_an_answer_that_is_not_streamed(dialect: Dialect) -> None:
         "stop_reason": "tool_use",
         "usage": {"input_tokens": 36, "cache_read_input_tokens": 64, "output_tokens": 7},
     }
-    body = b"\n\n\n" + json.dumps(chat if dialect == "chat" else messages).encode()
+    responses = {
+        "object": "response",
+        "status": "completed",
+        "output": [
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+            {"type": "function_call", "call_id": "call_1", "name": "a", "arguments": '{"x":1}'},
+        ],
+        "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 64}, "output_tokens": 7},
+    }
+    body = b"\n\n\n" + json.dumps({"chat": chat, "messages": messages, "responses": responses}[dialect]).encode()
     for size in (1 << 30, 1):
         heard = read(dialect, pieces(body, size))
         assert heard.trouble is None
         assert heard.parts == [
             TextPart("I look."),
             CallProposed("a", '{"x":1}', "call_1"),
-            UsagePart(100, 7, 64, 36, 1_000_000),
+            UsagePart(100, 7, 64, 36, WINDOW[dialect]),
             Finish("calls"),
         ]
     marked = b"\xef\xbb\xbf" + body
@@ -206,16 +216,16 @@ def test_an_answer_that_is_not_streamed(dialect: Dialect) -> None:
 
 
 @both
-def test_nothing_counts_after_the_last_word(dialect: Dialect) -> None:
+def test_nothing_after_the_last_event_is_read(dialect: Dialect) -> None:
     """What follows `[DONE]` or `message_stop` is not read (T6)."""
     late = written(dialect, (Say("late"),))
     heard = read(dialect, [plain([*written(dialect, (Say("Hi"), End("stop"))), *late]) + b"data: rubbish\n\n"])
-    assert merged(heard.parts) == expected((Say("Hi"), End("stop")))
+    assert merged(heard.parts) == expected((Say("Hi"), End("stop")), dialect)
 
 
 @both
-def test_an_unknown_reason_is_unknown(dialect: Dialect) -> None:
-    """A finish reason nobody has heard of is told as unknown, calls and all (P1, P2)."""
+def test_unknown_finish_reason_is_reported_as_unknown(dialect: Dialect) -> None:
+    """An unknown finish reason is reported as unknown, also with calls (P1, P2)."""
     steps = written(dialect, (Ask("a", ('{"x":1}',)), End("brand_new")))  # type: ignore[arg-type]  # a new word
     heard = read(dialect, [plain(steps)])
     assert heard.parts[-1] == Finish("unknown")

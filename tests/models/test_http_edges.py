@@ -1,4 +1,4 @@
-"""The edges of HTTP on the way to a provider: cuts inside the framing, odd encodings, redirects, proxies (P1, P3)."""
+"""Edge cases of HTTP with a provider: cuts inside the framing, unusual encodings, redirects, proxies (P1, P3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from steadyhand.core.model import UsagePart
+from steadyhand.domain.model.messages import UsagePart
 from tests.models.streams import DIALECTS, KEY, Ask, Dialect, End, Say, expected, merged, plain, remote, written
 from tests.models.test_http_streams import HI, hear, ready
 from tests.support.scripted_provider import CUT, Scripted, ScriptedProvider
@@ -25,13 +25,13 @@ def chunked(stream: bytes, size: int) -> bytes:
 
 
 @both
-async def test_cut_at_every_byte_of_a_response(dialect: Dialect) -> None:
-    """P3, T6, case 89: cut in the status line, in a header, in a chunk's size, its data or its end: trouble that may
-    pass, cut, or whole; what a cut gives is a beginning of the parts, and no call of it."""
+async def test_response_cut_at_any_byte_is_an_error_cut_or_whole(dialect: Dialect) -> None:
+    """P3, T6, case 89: cut in the status line, in a header, in the size of a chunk, in its data or its end, the
+    response is a temporary error, cut, or whole; a cut response gives a prefix of the parts, and no call of it."""
     stream = plain(written(dialect, STEPS))
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     response = head + chunked(stream, 97)
-    full = [part for part in expected(STEPS) if not isinstance(part, UsagePart)]
+    full = [part for part in expected(STEPS, dialect) if not isinstance(part, UsagePart)]
     ended = False
     async with ready(dialect, *(Scripted([response[:at], CUT], raw=True) for at in range(len(response)))) as (model, _):
         for at in range(len(response)):
@@ -52,9 +52,8 @@ async def test_cut_at_every_byte_of_a_response(dialect: Dialect) -> None:
 
 
 @both
-async def test_cut_at_every_byte_of_a_compressed_body(dialect: Dialect) -> None:
-    """P3, T6: a gzip stream cut at any byte is never taken for more than what came, and gives no call before the
-    reason."""
+async def test_compressed_body_cut_at_any_byte_gives_only_what_came(dialect: Dialect) -> None:
+    """P3, T6: a gzip stream cut at any byte never gives more than what came, and no call before the finish reason."""
     compressor = zlib.compressobj(wbits=31)
     pieces = [plain([event]) for event in written(dialect, STEPS)]
     stream = b"".join(compressor.compress(piece) + compressor.flush(zlib.Z_SYNC_FLUSH) for piece in pieces)
@@ -74,8 +73,8 @@ async def test_cut_at_every_byte_of_a_compressed_body(dialect: Dialect) -> None:
 
 
 @both
-async def test_encodings(dialect: Dialect) -> None:
-    """P3: deflate is read; an encoding that nobody asked for is one sentence, not rubbish on the screen."""
+async def test_deflate_is_read_and_unknown_encodings_are_refused(dialect: Dialect) -> None:
+    """P3: deflate is read; an encoding that was not requested gives one sentence, and no garbage on the screen."""
     stream = plain(written(dialect, HI))
     deflated = Scripted(
         [zlib.compress(stream)], headers={"content-type": "text/event-stream", "content-encoding": "deflate"}
@@ -84,7 +83,7 @@ async def test_encodings(dialect: Dialect) -> None:
         [b"\x8b\x02\x80Hi\x03\xff\xfe" * 9], headers={"content-type": "text/event-stream", "content-encoding": "br"}
     )
     async with ready(dialect, deflated, unasked) as (model, provider):
-        assert merged((await hear(model)).parts) == expected(HI)
+        assert merged((await hear(model)).parts) == expected(HI, dialect)
         heard = await hear(model)
     assert heard.trouble is not None
     assert heard.parts == []
@@ -95,8 +94,8 @@ async def test_encodings(dialect: Dialect) -> None:
 
 @both
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_no_redirect_is_followed(dialect: Dialect, status: int) -> None:
-    """P1, E2: whoever is pointed at gets no request and no key; the sentence names where it really is."""
+async def test_redirect_is_not_followed(dialect: Dialect, status: int) -> None:
+    """P1, E2: the target of the redirect gets no request and no key; the sentence names the target."""
     async with ScriptedProvider(Scripted([plain(written(dialect, HI))])) as elsewhere:
         moved = Scripted([], status, {"location": f"{elsewhere.address}/v1/chat?key=hunter2"}, "length")
         async with ready(dialect, moved) as (model, provider):
@@ -111,9 +110,9 @@ async def test_no_redirect_is_followed(dialect: Dialect, status: int) -> None:
 
 
 @both
-async def test_a_proxy_for_https(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P1, E2: HTTPS_PROXY is asked for a tunnel and sees neither key nor path; its refusal is one sentence; what
-    NO_PROXY names goes past it."""
+async def test_https_proxy_is_a_tunnel_and_sees_no_key(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1, E2: the client requests a tunnel from HTTPS_PROXY, which sees neither key nor path; its refusal is one
+    sentence; a host in NO_PROXY bypasses it."""
     for name in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     async with ScriptedProvider(Scripted([b"no"], 407, {}, "length")) as proxy:
@@ -133,7 +132,7 @@ async def test_a_proxy_for_https(dialect: Dialect, monkeypatch: pytest.MonkeyPat
         await past.client.close()
         assert len(proxy.asked) == 1
     assert heard.trouble is not None
-    assert "leads nowhere" in str(heard.trouble)
+    assert "Can't find" in str(heard.trouble)
 
 
 @both
@@ -145,8 +144,10 @@ async def test_a_proxy_for_https(dialect: Dialect, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "body", [b"", b"<html>no</html>", b'{"error":', b"[]", b"\xff\xfe", b'{"error":{"message":7}}']
 )
-async def test_a_status_with_any_body(dialect: Dialect, status: int, kind: str, retryable: bool, body: bytes) -> None:
-    """P3: whatever stands in the body of a refusal, its status decides, and it is one sentence."""
+async def test_status_decides_whatever_the_body_says(
+    dialect: Dialect, status: int, kind: str, retryable: bool, body: bytes
+) -> None:
+    """P3: whatever the body of a refusal contains, its status decides, and the error is one sentence."""
     async with ready(dialect, Scripted([body], status, {}, "length")) as (model, _):
         heard = await hear(model)
     assert heard.trouble is not None

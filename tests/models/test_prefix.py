@@ -1,4 +1,4 @@
-"""What `make bench` measures of a long session, asserted on a shorter one: each request begins with the one before."""
+"""The measurement of `make bench` on a shorter session, asserted: each request begins with the previous one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ turns = 18
 
 
 @both
-async def test_each_request_begins_with_the_one_before(tmp_path: Path, dialect: Dialect) -> None:
-    """P4, T5: with tools, attachments, quick questions, modes that change, repeats, kills in a write and in a command,
-    restarts and their notices, 100 % of each prompt begins the next one, and the simulated cache gives all of it
-    back."""
+async def test_each_request_begins_with_the_previous_prompt(tmp_path: Path, dialect: Dialect) -> None:
+    """P4, T5: with tools, attachments, quick questions, mode changes, repeats, kills in a write and in a command,
+    restarts and their notices, 100 % of each prompt begins the next one, and the simulated cache returns all of it."""
     exchanges = await record(tmp_path, dialect, turns)
     found = measured(dialect, exchanges)
     assert (found.kept, found.kept_least, found.hit_least) == (1.0, 1.0, 1.0)
@@ -37,8 +36,9 @@ async def test_each_request_begins_with_the_one_before(tmp_path: Path, dialect: 
 
 
 @both
-async def test_the_measure_sees_what_breaks_it(tmp_path: Path, dialect: Dialect) -> None:
-    """P4: a history of which one early word, or the system text, changes in the middle is found, and so is a miss."""
+async def test_measurement_finds_a_changed_prefix(tmp_path: Path, dialect: Dialect) -> None:
+    """P4: if one early word of the history, or the system text, changes in the middle, the measurement finds it and the
+    miss."""
     exchanges = await record(tmp_path, dialect, 6)
     middle = len(exchanges) // 2
     for old, new in ((b"You are Steadyhand", b"It is 12:00. You are"), (b"Do number 0", b"Did number 0")):
@@ -52,8 +52,8 @@ async def test_the_measure_sees_what_breaks_it(tmp_path: Path, dialect: Dialect)
         assert found.hit < measured(dialect, exchanges).hit
 
 
-def test_the_simulated_cache_follows_the_rule() -> None:
-    """P4: a unit is hit as a whole or not at all; where two requests part, a third one hits."""
+def test_simulated_cache_hits_whole_units_only() -> None:
+    """P4: a unit is hit as a whole or not at all; where two requests diverge, a third one hits."""
     cache = SimulatedCache()
     assert cache.hit(b"AB") == 0
     cache.take(b"AB")
@@ -63,9 +63,10 @@ def test_the_simulated_cache_follows_the_rule() -> None:
     assert cache.hit(b"AD") == 1
 
 
-@both
-def test_an_answer_counts_as_seen_only_if_it_goes_back_as_it_was_said(dialect: Dialect) -> None:
-    """P4: the answer to the request before is part of what can be hit, if the next request says the same words."""
+@pytest.mark.parametrize("dialect", ["chat", "messages"])  # in the Responses dialect an answer is several items
+def test_answer_counts_as_seen_only_if_sent_back_unchanged(dialect: Dialect) -> None:
+    """P4: the answer to the previous request is part of what can be hit, if the next request contains the same
+    words."""
     bodies = {
         "chat": (
             b'{"messages":[{"role":"user","content":"Hi"}],"stream":true}',

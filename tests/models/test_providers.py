@@ -1,4 +1,4 @@
-"""Keys, addresses, names, lists and the doctor: what stands between the settings and a model that answers."""
+"""Keys, addresses, names, model lists and the doctor: everything between the settings and a model that answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import anyio
 import pytest
 
-from steadyhand.adapters import model_doctor
-from steadyhand.adapters.http_client import HttpClient
-from steadyhand.adapters.model_doctor import diagnose
-from steadyhand.adapters.model_providers import Listed, ModelSettings, RemoteModels, list_models
-from steadyhand.adapters.model_remote import Access, RemoteModel
-from steadyhand.adapters.model_trouble import NOT_CONNECTED, Troubles, quoted_chars_max
-from steadyhand.core.environment import child_environment
-from steadyhand.core.model import Finish, ModelRequest, ModelTrouble, StreamPart, UserMessage
-from steadyhand.core.profiles import PROFILES, is_here, key_variables
+from steadyhand.adapters.models import doctor
+from steadyhand.adapters.models.doctor import diagnose
+from steadyhand.adapters.models.errors import NOT_CONNECTED, QUOTED_CHARS_MAX, ProviderErrors
+from steadyhand.adapters.models.http import HttpClient, HttpError
+from steadyhand.adapters.models.remote import Access, RemoteModel
+from steadyhand.adapters.models.remote_models import ModelListing, ModelSettings, RemoteModels, list_models
+from steadyhand.domain.model.messages import Finish, ModelRequest, ProviderError, StreamPart, UserMessage
+from steadyhand.domain.model.provider_profiles import PROFILES, is_on_this_machine, key_variables
+from steadyhand.domain.permissions.child_environment import child_environment
 from tests.models.streams import KEY, Ask, Dialect, End, Say, plain, written
 from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
 
@@ -50,7 +50,7 @@ async def parts_of(made: RemoteModel) -> list[StreamPart]:
 
 
 def _told(kind: str, made: Callable[[], object]) -> str:
-    with pytest.raises(ModelTrouble) as raised:
+    with pytest.raises(ProviderError) as raised:
         made()
     assert raised.value.kind == kind
     assert not raised.value.retryable
@@ -61,8 +61,8 @@ def _told(kind: str, made: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("provider", PROFILES)
-async def test_where_the_key_comes_from(provider: str) -> None:
-    """The named variable, else the provider's own, else the secret store; never another provider's key (E2)."""
+async def test_key_comes_from_named_variable_provider_or_secret_store(provider: str) -> None:
+    """The named variable, else the provider's own, else the secret store; never the key of another provider (E2)."""
     asked: list[str] = []
 
     async def secret(name: str) -> str | None:
@@ -74,7 +74,7 @@ async def test_where_the_key_comes_from(provider: str) -> None:
     every = {name: f"{KEY}-{name}" for name in key_variables()}
 
     async def sent(environment: Mapping[str, str], **more: Any) -> str:
-        headers = await model(provider, environment, base_url=base_url, **more).headers()
+        headers = await model(provider, environment, base_url=base_url, **more).make_headers()
         return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
 
     assert await sent({**every, "MINE": KEY}, key_variable="MINE", secret=secret) == KEY
@@ -82,7 +82,7 @@ async def test_where_the_key_comes_from(provider: str) -> None:
     assert await sent({}, secret=secret) == f"{KEY}-stored"
     assert set(asked) == {provider}
     if PROFILES[provider].key_needed:
-        with pytest.raises(ModelTrouble) as raised:
+        with pytest.raises(ProviderError) as raised:
             await sent({})
         assert raised.value.kind == "keyMissing"
         assert own
@@ -91,8 +91,9 @@ async def test_where_the_key_comes_from(provider: str) -> None:
         assert await sent({}) == ""
 
 
-async def test_a_key_that_is_none() -> None:
-    """A variable that is named and empty is missing, and a key with odd characters is said so, not sent (E2)."""
+async def test_empty_or_malformed_key_is_reported_and_not_sent() -> None:
+    """A named variable that is empty counts as missing; a key with invalid characters is reported, and not sent
+    (E2)."""
     for key, kind in (
         ("", "keyMissing"),
         ("  ", "keyMissing"),
@@ -102,7 +103,7 @@ async def test_a_key_that_is_none() -> None:
         ("x" * 5000, "key"),
     ):
         made = model("ollama", {"MINE": key}, key_variable="MINE")
-        with pytest.raises(ModelTrouble) as raised:
+        with pytest.raises(ProviderError) as raised:
             await parts_of(made)
         assert raised.value.kind == kind
         assert "MINE" in str(raised.value)
@@ -110,11 +111,11 @@ async def test_a_key_that_is_none() -> None:
 
 
 @pytest.mark.parametrize("provider", PROFILES)
-def test_a_label_within_a_sentence(provider: str) -> None:
-    """P1, P3: every sentence about trouble reads well; a provider without a name is "the provider" within one."""
-    troubles = Troubles(PROFILES[provider], "host:1", "m", "the variable K")
+def test_provider_label_reads_well_within_a_sentence(provider: str) -> None:
+    """P1, P3: every error sentence reads well; a provider without a name is "the provider" within one."""
+    troubles = ProviderErrors(PROFILES[provider], "host:1", "m", "the variable K")
     every = [troubles.of_status(status, {}, b"{}") for status in range(400, 600)]
-    every += [troubles.of_connection(kind, 1.0) for kind in NOT_CONNECTED]
+    every += [troubles.of_connection(HttpError(kind), 1.0) for kind in NOT_CONNECTED]
     every += [troubles.no_progress(1.0), troubles.out_of_capacity(), troubles.garbled(), troubles.too_many_calls(3)]
     every += [troubles.not_a_provider(), troubles.too_long(), troubles.key_missing(), troubles.key_unusable()]
     for said in map(str, every):
@@ -122,8 +123,8 @@ def test_a_label_within_a_sentence(provider: str) -> None:
         assert re.search(r"[a-z,] The |\b[Tt]he [Tt]he\b", said) is None, said
 
 
-def test_no_child_is_given_a_key() -> None:
-    """Every variable a key is read from by default is taken out of a child's environment (E1)."""
+def test_key_variables_are_removed_from_child_environments() -> None:
+    """Every variable that a key is read from by default is removed from the environment of a child (E1)."""
     given = dict.fromkeys(key_variables(), KEY)
     assert len(given) >= 7
     assert child_environment(given, {}, {}).values == {}
@@ -144,8 +145,8 @@ def test_no_child_is_given_a_key() -> None:
         ("anthropic", "https://api.deepseek.com/anthropic", "https://api.deepseek.com/anthropic"),
     ],
 )
-def test_addresses(provider: str, base_url: str | None, address: str) -> None:
-    """A base URL is taken as people copy it (P1)."""
+def test_base_url_is_accepted_as_people_copy_it(provider: str, base_url: str | None, address: str) -> None:
+    """A base URL is accepted in every form that people copy (P1)."""
     assert model(provider, base_url=base_url).address == address
 
 
@@ -156,15 +157,16 @@ def test_addresses(provider: str, base_url: str | None, address: str) -> None:
         f"https://user:{KEY}@provider.example/v1", f"https://provider.example/v1?key={KEY}", "https://h/v1#x",
     ],
 )  # fmt: skip
-def test_addresses_that_cannot_be_used(base_url: str) -> None:
-    """A base URL that is none, or that holds a key, is one sentence without it (E2)."""
+def test_unusable_base_url_gives_one_sentence_without_it(base_url: str) -> None:
+    """A base URL that is none, or that contains a key, gives one sentence without it (E2)."""
     said = _told("settings", lambda: model("compatible", base_url=base_url))
     assert "steadyhand.model.baseUrl" in said
     assert KEY not in said
 
 
-def test_which_model_the_settings_mean() -> None:
-    """Address and variable of the settings are those of their provider alone; a name of its own is the default (P1)."""
+def test_settings_choose_address_variable_and_default_model() -> None:
+    """The address and the variable of the settings belong to their provider alone; without a name the provider's
+    default counts (P1)."""
     settings = ModelSettings("compatible", "http://127.0.0.1:9/v1", "MINE")
     models = RemoteModels(lambda: settings, dict)
     mine = models.model("compatible", "a-model")
@@ -196,16 +198,16 @@ def test_which_model_the_settings_mean() -> None:
         ("", False, False),
     ],
 )
-def test_whose_address_it_is(base_url: str, own: bool, here: bool) -> None:
-    """U2: the provider's own address however it was copied, and what is on this machine; nothing else passes."""
+def test_provider_s_own_address_is_recognized(base_url: str, own: bool, here: bool) -> None:
+    """U2: the provider's own address in every form, and every address of this machine; no other address passes."""
     assert PROFILES["deepseek"].is_at(base_url) is own
-    assert is_here(base_url) is here
+    assert is_on_this_machine(base_url) is here
     assert PROFILES["deepseek"].is_at(None)
 
 
 @pytest.mark.parametrize("provider", PROFILES)
-def test_every_profile_is_whole(provider: str) -> None:
-    """A profile's parts fit each other (P1)."""
+def test_profile_parts_are_consistent(provider: str) -> None:
+    """The parts of a profile fit each other (P1)."""
     profile = PROFILES[provider]
     assert profile.provider == provider
     assert profile.dialect == "chat" or profile.output_tokens_default
@@ -217,7 +219,7 @@ def test_every_profile_is_whole(provider: str) -> None:
     assert all(known.output_max < known.window for known in profile.known)
 
 
-def test_the_page_names_every_provider() -> None:
+def test_providers_page_has_a_row_for_every_profile() -> None:
     """docs/providers.md has a row for each profile, with its variable, address and default model (P1)."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "providers.md").read_text(encoding="utf-8")
     rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in page.split("\n") if line[:3] == "| `"]
@@ -230,8 +232,8 @@ def test_the_page_names_every_provider() -> None:
 # --- sentences -----------------------------------------------------------------------------------------------
 
 
-def trouble(status: int, told: Any, name: str = "deepseek-flash", **headers: str) -> ModelTrouble:
-    troubles = Troubles(PROFILES["deepseek"], "api.deepseek.com", name, "the environment variable X")
+def trouble(status: int, told: Any, name: str = "deepseek-flash", **headers: str) -> ProviderError:
+    troubles = ProviderErrors(PROFILES["deepseek"], "api.deepseek.com", name, "the environment variable X")
     troubles.secrets = (KEY, "plain-words-as-a-key", "is")
     text = told if isinstance(told, str) else json.dumps(told)
     return troubles.of_status(status, {name.replace("_", "-"): value for name, value in headers.items()}, text.encode())
@@ -253,16 +255,17 @@ REASONING = "The `reasoning_content` in the thinking mode must be passed back to
         (400, "Messages have bad roles", "rejected"),
         (429, "You exceeded your current quota: insufficient_quota", "balance"),
         (429, "Rate limit for maximum context length requests", "rate"),
-        (500, "prompt is too long", "server"),
+        (500, "prompt is too long", "window"),
         (401, "insufficient_quota", "key"),
     ],
 )
-def test_words_that_say_more_than_a_status(status: int, message: str, kind: str) -> None:
-    """A full window, spent money, a missing model and missing reasoning are known by their words (P3, cases 86, 94)."""
+def test_error_words_refine_the_status(status: int, message: str, kind: str) -> None:
+    """A full window, used-up credit, a missing model and missing reasoning are recognized by their words (P3, cases 86,
+    94)."""
     assert trouble(status, {"error": {"message": message, "type": "invalid_request_error"}}).kind == kind
 
 
-def test_error_bodies_of_all_shapes() -> None:
+def test_error_message_is_found_in_every_body_shape() -> None:
     """The message is found wherever providers put it, and quoted short, on one line (P3)."""
     shapes: list[Any] = [
         {"error": {"message": "Bad thing"}}, {"error": "Bad thing"}, {"message": "Bad thing"}, "Bad thing",
@@ -275,11 +278,11 @@ def test_error_bodies_of_all_shapes() -> None:
     for odd in ("", "[]", "{}", "null", '{"error": 7}', '{"error": {"message": 7}}', "[" * 100_000, "\x00"):
         assert "(400)" in str(trouble(400, odd))
     long = str(trouble(400, {"error": {"message": "x " * 5000}}))
-    assert len(long) < quoted_chars_max + 200
+    assert len(long) < QUOTED_CHARS_MAX + 200
 
 
-def test_keys_in_a_providers_words() -> None:
-    """The key, and whatever looks like one, is taken out of what is quoted (E2)."""
+def test_keys_are_removed_from_quoted_provider_text() -> None:
+    """The key, and everything that looks like one, is removed from a quotation (E2)."""
     for secret in (KEY, "plain-words-as-a-key", "sk-proj-" + "a1B2" * 8, "Bearer " + "abcdefgh" * 3):
         said = str(trouble(400, {"error": {"message": f"no such key: {secret} here"}}))
         assert secret not in said
@@ -287,8 +290,8 @@ def test_keys_in_a_providers_words() -> None:
         assert "here" in said
 
 
-def test_a_name_that_is_gone() -> None:
-    """A retired name is answered with today's (P1)."""
+def test_retired_model_name_is_answered_with_the_current_one() -> None:
+    """The sentence about a retired name has the current name (P1)."""
     said = str(trouble(400, {"error": {"message": "Model Not Exist"}}, "deepseek-chat"))
     assert "deepseek-chat" in said
     assert "“deepseek-flash”" in said
@@ -303,12 +306,12 @@ def test_a_name_that_is_gone() -> None:
         ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0), ({"retry_after": "9" * 40}, None),
     ],
 )  # fmt: skip
-def test_retry_after(headers: dict[str, str], wanted: float | None) -> None:
-    """Seconds, milliseconds or a date; nonsense is nothing (P3)."""
+def test_retry_after_reads_seconds_milliseconds_and_dates(headers: dict[str, str], wanted: float | None) -> None:
+    """Seconds, milliseconds or a date; an invalid value counts as none (P3)."""
     assert trouble(429, {}, **headers).retry_after_s == wanted
 
 
-# --- lists and the doctor ------------------------------------------------------------------------------------
+# --- model lists and the doctor ------------------------------------------------------------------------------------
 
 
 def answering(dialect: Dialect, listed: Any, *answers: Scripted) -> Callable[[Asked], Scripted]:
@@ -340,8 +343,8 @@ LISTS: dict[str, tuple[Any, int | None]] = {
 
 
 @pytest.mark.parametrize("provider", LISTS)
-async def test_lists_of_models(provider: str) -> None:
-    """What is offered is listed, and the window told for the chosen model is remembered (P1, U2)."""
+async def test_model_list_is_read_and_the_window_remembered(provider: str) -> None:
+    """The offered models are listed, and the window that the list has for the chosen model is remembered (P1, U2)."""
     told, window = LISTS[provider]
     dialect: Dialect = PROFILES[provider].dialect
     async with ScriptedProvider(answering=answering(dialect, told)) as served:
@@ -349,28 +352,29 @@ async def test_lists_of_models(provider: str) -> None:
         with anyio.fail_after(patience_s):
             listed = await list_models(made)
         await made.client.close()
-    assert all(isinstance(entry, Listed) for entry in listed)
+    assert all(isinstance(entry, ModelListing) for entry in listed)
     assert made.window == window
     assert served.asked[0].target.split("?")[0] == ("/models" if dialect == "chat" else "/v1/models")
 
 
-async def test_a_list_before_a_model_is_chosen() -> None:
-    """A provider lists without a chosen model; the windows it tells count for models made before and after (U2)."""
+async def test_model_list_works_before_a_model_is_chosen() -> None:
+    """A provider lists models without a chosen one; the windows in the list count for models made before and after
+    (U2)."""
     told = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b", "max_model_len": 8192}]}
     async with ScriptedProvider(answering=answering("chat", told)) as served:
         models = RemoteModels(lambda: ModelSettings("vllm", served.address), dict)
         before = models.model("vllm", "a")
         assert models.model("vllm", "a").window is None
         with anyio.fail_after(patience_s):
-            assert await models.listing("vllm") == (Listed("a", 4096), Listed("b", 8192))
+            assert await models.list_models("vllm") == (ModelListing("a", 4096), ModelListing("b", 8192))
         assert models.model("vllm", "a") is before
         assert [models.model("vllm", name).window for name in ("a", "b")] == [4096, 8192]
         await models.close()
     assert len(served.asked) == 1
 
 
-async def test_a_window_is_asked_for_once() -> None:
-    """An unknown window is asked for once, a known one never, and a provider that does not tell is no trouble (U2)."""
+async def test_unknown_window_is_requested_once() -> None:
+    """An unknown window is requested once, a known one never; a provider that does not tell it causes no error (U2)."""
     told = {"data": [{"id": "a", "max_model_len": 4096}]}
     async with ScriptedProvider(answering=answering("chat", told)) as served:
         models = RemoteModels(lambda: ModelSettings("vllm", served.address), dict)
@@ -382,8 +386,8 @@ async def test_a_window_is_asked_for_once() -> None:
     assert len(served.asked) == 2
 
 
-async def test_a_window_is_asked_for_again_where_nobody_answered() -> None:
-    """A local server that was not up when it was asked for its window is asked again (U1)."""
+async def test_window_is_requested_again_after_a_failed_request() -> None:
+    """A local server that did not run at the first request for its window is asked again (U1)."""
     told = {"data": [{"id": "a", "max_model_len": 4096}]}
     busy = Scripted([b"busy"], 503, {}, "length")
     answers = [busy, Scripted([json.dumps(told).encode()])]
@@ -396,17 +400,17 @@ async def test_a_window_is_asked_for_again_where_nobody_answered() -> None:
 
 
 @pytest.mark.parametrize("told", ["<html>", "{", "[]", '{"data": 7}', '{"data": ["x"]}', "7"])
-async def test_lists_that_are_none(told: str) -> None:
-    """A list nobody can read is one sentence (P3)."""
+async def test_unreadable_model_list_gives_one_sentence(told: str) -> None:
+    """A list that cannot be read gives one sentence (P3)."""
     async with ScriptedProvider(Scripted([told.encode()])) as served:
         made = model("compatible", base_url=served.address)
-        with anyio.fail_after(patience_s), pytest.raises(ModelTrouble):
+        with anyio.fail_after(patience_s), pytest.raises(ProviderError):
             await list_models(made)
         await made.client.close()
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "anthropic"])
-async def test_the_doctor_finds_nothing(provider: str) -> None:
+async def test_doctor_without_findings_has_one_sentence_for_each_check(provider: str) -> None:
     """Key, address, model, window, streaming and tool calls: one sentence each, and two requests (P1)."""
     dialect: Dialect = PROFILES[provider].dialect
     told, _ = LISTS[provider]
@@ -421,9 +425,9 @@ async def test_the_doctor_finds_nothing(provider: str) -> None:
     assert [asked.method for asked in served.asked] == ["GET", "POST", "POST"]
 
 
-async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each thing that can be wrong is said where it is found, with what to do (P1)."""
-    monkeypatch.setattr(model_doctor, "step_s_max", 0.3)
+async def test_doctor_reports_each_fault_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fault is reported where it is found, with what to do (P1)."""
+    monkeypatch.setattr(doctor, "STEP_S_MAX", 0.3)
     good = {"data": [{"id": "deepseek-flash"}]}
     error = {"error": {"message": "no", "type": "x"}}
     refused = Scripted([json.dumps(error).encode()], 401, {"content-type": "application/json"}, "length")
@@ -436,13 +440,13 @@ async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -
         (good, (fine, calls), "deepseek-flash", "without a count of tokens", None),
         (refused, (), "deepseek-flash", "does not accept the key", "reachable"),
         (missing, (fine, calls), "deepseek-flash", "does not list its models", None),
-        (good, (fine, calls), "deepseek-chat", "set steadyhand.model.name to “deepseek-flash”", "model"),
-        (good, (fine, calls), "flash", "such as “deepseek-flash”", "model"),
-        ({"data": []}, (fine, calls), "flash", "none at all", "model"),
+        (good, (fine, calls), "deepseek-chat", "Set steadyhand.model.name to “deepseek-flash”", "model"),
+        (good, (fine, calls), "flash", "for instance to “deepseek-flash”", "model"),
+        ({"data": []}, (fine, calls), "flash", "The list is empty", "model"),
         (good, (broken, calls), "deepseek-flash", "broke off", "streaming"),
-        (good, (fine, talk), "deepseek-flash", "None came", "calls"),
-        (good, (fine, bad), "deepseek-flash", "not whole", "calls"),
-        (good, (silent, calls), "deepseek-flash", "No end within", "streaming"),
+        (good, (fine, talk), "deepseek-flash", "The model made none", "calls"),
+        (good, (fine, bad), "deepseek-flash", "it was incomplete or wrong", "calls"),
+        (good, (silent, calls), "deepseek-flash", "No complete answer within", "streaming"),
         (good, (refused,), "deepseek-flash", "does not accept the key", "streaming"),
     ]
     for listed, answers, name, words, what in cases:
@@ -464,8 +468,8 @@ async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -
     await unreachable.client.close()
 
 
-async def test_a_small_request_ends_with_finish() -> None:
-    """What `ask` gives is what was streamed, ended by `Finish` (P1)."""
+async def test_ask_yields_the_stream_and_ends_with_finish() -> None:
+    """What `ask` yields is what was streamed, ended by `Finish` (P1)."""
     async with ScriptedProvider(said("chat", Say("Hi"), End("stop"))) as served:
         parts = await parts_of(model("compatible", base_url=served.address))
     assert parts[-1] == Finish("stop")

@@ -1,6 +1,6 @@
 """What servers really send beside the plain form: fragments without index, parsed arguments, split characters.
 
-Each case is a list of chunks as they were seen or reported, and what has to be read from them.
+Each case is a list of chunks as they were seen or reported, and what the reader must make of them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from steadyhand.adapters import model_answer, sse
-from steadyhand.adapters.model_answer import Joined, sound_arguments
-from steadyhand.adapters.model_chat import calls_max
-from steadyhand.adapters.sse import EventFeed, Garbled, may_be_events
-from steadyhand.core.identity import BadArguments, parse_arguments
-from steadyhand.core.model import CallProposed, Finish, ReasoningPart, StreamPart, TextPart, UsagePart
+from steadyhand.adapters.models import sse, stream_parser
+from steadyhand.adapters.models.chat_completions import CALLS_MAX
+from steadyhand.adapters.models.sse import EventFeed, Garbled, may_be_events
+from steadyhand.adapters.models.stream_parser import SurrogateJoiner, storable_arguments
+from steadyhand.domain.model.messages import CallProposed, Finish, ReasoningPart, StreamPart, TextPart, UsagePart
+from steadyhand.domain.records.identity import BadArguments, parse_arguments
 from tests.models.streams import Heard, event_text, merged, pieces, plain, read
 
 END: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
@@ -91,7 +91,10 @@ CALLS: dict[str, tuple[list[dict[str, Any]], list[CallProposed]]] = {
         ],
         [CallProposed("a", "{}", "i1")],
     ),
-    "no arguments at all stay none": ([calls(function("a", index=0, id="i1"))], [CallProposed("a", "", "i1")]),
+    "no arguments at all are an empty object": (
+        [calls(function("a", index=0, id="i1"))],
+        [CallProposed("a", "{}", "i1")],
+    ),
     "a character split between fragments": (
         [calls(function("a", '{"x":"\ud83d', index=0, id="i1")), calls(function(None, '\ude42"}', index=0))],
         [CallProposed("a", '{"x":"🙂"}', "i1")],
@@ -100,8 +103,8 @@ CALLS: dict[str, tuple[list[dict[str, Any]], list[CallProposed]]] = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_calls_as_servers_send_them(case: str) -> None:
-    """Fragments are put together by index, id and name, never by guess (T6, T7)."""
+def test_call_fragments_are_joined_by_index_id_and_name(case: str) -> None:
+    """Fragments are joined by index, id and name, never by a guess (T6, T7)."""
     chunks, proposed = CALLS[case]
     stream = b"".join(event_text(("", told)).encode() for told in [*chunks, END])
     for size in (1 << 30, 1):
@@ -110,7 +113,7 @@ def test_calls_as_servers_send_them(case: str) -> None:
         assert heard.parts == [*proposed, Finish("calls")]
 
 
-def test_half_a_character_is_no_argument() -> None:
+def test_half_a_surrogate_pair_is_refused_as_an_argument() -> None:
     """Half a surrogate pair is kept as its escape: it can be stored, and it is refused as an argument (N1, case 91)."""
     heard = chat(calls(function("a", '{"x":"\\ud83d', index=0, id="i1")), calls(function(None, '"}', index=0)), END)
     raw = chat(calls({"index": 0, "id": "i", "function": {"name": "a", "arguments": '{"x":"' + "\ud83d" + '"}'}}), END)
@@ -119,22 +122,22 @@ def test_half_a_character_is_no_argument() -> None:
         call.arguments.encode("utf-8")
         assert call.arguments == '{"x":"\\ud83d"}'
         assert isinstance(parse_arguments(call.arguments), BadArguments)
-    assert sound_arguments('{"é":1}') == '{"é":1}'
+    assert storable_arguments('{"é":1}') == '{"é":1}'
 
 
-def test_a_character_split_between_deltas() -> None:
-    """Two deltas that hold half a pair each come out as one character; a half alone is replaced (P3)."""
+def test_character_split_between_deltas_is_joined() -> None:
+    """Two deltas with half a pair each give one character; a half alone is replaced (P3)."""
     stream = b"".join(
         event_text(("", told)).encode()
         for told in (chunk({"content": "a\ud83d"}), chunk({"content": "\ude42b\ud83dc"}), chunk({}, "stop"))
     )
     assert merged(read("chat", [stream]).parts) == [TextPart("a🙂b\ufffdc"), Finish("stop")]
-    joined = Joined()
-    assert [joined.take(piece) for piece in ("\ud83d", "", "\ude42", "\ude42")] == ["", "", "🙂", "\ufffd"]
+    joined = SurrogateJoiner()
+    assert [joined.join(piece) for piece in ("\ud83d", "", "\ude42", "\ude42")] == ["", "", "🙂", "\ufffd"]
 
 
-def test_all_names_of_reasoning() -> None:
-    """`reasoning_content` and `reasoning` are the same; where both stand, it is told once (P1)."""
+def test_reasoning_is_read_under_both_names_once() -> None:
+    """`reasoning_content` and `reasoning` are the same; if both are there, the text comes once (P1)."""
     heard = chat(
         chunk({"reasoning_content": "a", "content": None}),
         chunk({"reasoning": "b", "content": ""}),
@@ -148,7 +151,7 @@ def usage_of(*chunks: dict[str, Any]) -> list[StreamPart]:
     return [part for part in chat(*chunks).parts if isinstance(part, UsagePart)]
 
 
-def test_all_places_of_usage() -> None:
+def test_usage_is_read_in_every_position_and_the_last_counts() -> None:
     """Usage comes beside the finish, after it, in the choice, or in each chunk: the last counts (U1)."""
     told = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
     want = [UsagePart(10, 2, 4, 6, 1_000_000)]
@@ -167,35 +170,36 @@ def test_all_places_of_usage() -> None:
 
 
 REASONS = [
-    ("stop", "stop"), ("length", "length"), ("content_filter", "filtered"), ("eos", "unknown"),
-    ("tool_calls", "unknown"),
+    ("stop", "stop"), ("length", "length"), ("content_filter", "filtered"), ("eos", "stop"),
+    ("brand_new", "unknown"), ("tool_calls", "unknown"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("told", "reason"), REASONS)
-def test_finish_reasons_without_calls(told: str, reason: str) -> None:
+def test_finish_reason_without_calls_is_mapped(told: str, reason: str) -> None:
     """Every reason has one word here; `tool_calls` without a call is unknown (P1)."""
     assert chat(chunk({"content": "x"}, told)).parts[-1] == Finish(reason)  # type: ignore[arg-type]  # from a table
 
 
-def test_stop_with_calls_is_calls() -> None:
-    """Some servers say `stop` after calls; a second reason, and an empty one, change nothing (P1)."""
+def test_stop_after_calls_means_calls() -> None:
+    """Some servers send `stop` after calls; a second reason, and an empty one, change nothing (P1)."""
     one = calls(function("a", "{}", index=0, id="i1"))
     assert chat(one, chunk({}, "stop")).parts[-1] == Finish("calls")
     assert chat(one, chunk({}, ""), chunk({}, "tool_calls"), chunk({}, "length")).parts[-1] == Finish("calls")
 
 
-def test_more_calls_than_are_taken() -> None:
-    """[I13], P3: the bound is reached, and the sentence names it."""
-    every = [calls(function("a", "{}", index=number, id=f"i{number}")) for number in range(calls_max + 1)]
-    assert len(chat(*every[:-1], chunk({}, "tool_calls")).calls) == calls_max
+def test_too_many_calls_give_a_sentence_with_the_limit() -> None:
+    """[I13], P3: at the limit the sentence names it."""
+    every = [calls(function("a", "{}", index=number, id=f"i{number}")) for number in range(CALLS_MAX + 1)]
+    assert len(chat(*every[:-1], chunk({}, "tool_calls")).calls) == CALLS_MAX
     trouble = chat(*every, chunk({}, "tool_calls")).trouble
     assert trouble is not None
-    assert f"more than {calls_max} calls in one answer" in str(trouble)
+    assert f"more than {CALLS_MAX} calls in one answer" in str(trouble)
 
 
-def test_out_of_capacity_is_no_end() -> None:
-    """`insufficient_system_resource` in mid-answer is trouble that may pass: usage counts, calls do not (P1)."""
+def test_insufficient_system_resource_is_a_temporary_error() -> None:
+    """`insufficient_system_resource` in the middle of an answer is a temporary error: usage counts, calls do not
+    (P1)."""
     usage = {"prompt_tokens": 10, "completion_tokens": 2}
     heard = chat(
         chunk({"content": "par"}),
@@ -208,8 +212,8 @@ def test_out_of_capacity_is_no_end() -> None:
     assert heard.parts == [TextPart("par"), UsagePart(10, 2, None, None, 1_000_000)]
 
 
-def test_openrouter_ends_with_an_error() -> None:
-    """An error beside a chunk, and the reason `error`, are trouble by the code they name (P3)."""
+def test_openrouter_error_reason_is_an_error_by_its_code() -> None:
+    """An error beside a chunk, and the reason `error`, are errors by the code that they have (P3)."""
     both = {**chunk({"content": ""}, "error"), "error": {"code": 502, "message": "upstream"}}
     for told, kind in ((both, "server"), (chunk({}, "error"), "server"), ({"error": {"code": 429}}, "rate")):
         heard = chat(chunk({"content": "par"}), told)
@@ -227,16 +231,16 @@ BROKEN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("told", BROKEN, ids=range(len(BROKEN)))
-def test_chunks_that_make_no_sense(told: dict[str, Any]) -> None:
-    """What is no chunk, two names for one call, and calls over the bound are trouble, never a guess (T6) [I13]."""
+def test_invalid_chunks_are_errors(told: dict[str, Any]) -> None:
+    """An invalid chunk, two names for one call, and calls above the limit are errors, never a guess (T6) [I13]."""
     heard = chat(chunk({"content": "x"}), told, END)
     assert heard.trouble is not None
     assert (heard.trouble.kind, heard.trouble.retryable) == ("garbled", True)
     assert heard.calls == []
 
 
-def test_other_choices_and_content_parts() -> None:
-    """A second choice is passed over; content in parts is their text; a refusal is text (P1)."""
+def test_other_choices_are_ignored_and_content_parts_are_text() -> None:
+    """A second choice is ignored; content in parts is their text; a refusal is text (P1)."""
     second = {"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "stop"}]}
     heard = chat(
         second,
@@ -272,16 +276,16 @@ def over(reason: str = "tool_use", **more: Any) -> list[dict[str, Any]]:
 TOOL = begin(0, {"type": "tool_use", "id": "t1", "name": "a", "input": {}})
 
 
-def test_a_call_without_arguments() -> None:
-    """A closed block without a delta is a call without arguments; one that is not closed is no call (case 89)."""
+def test_closed_block_without_a_delta_is_a_call_without_arguments() -> None:
+    """A closed block without a delta is a call without arguments; a block that is not closed is no call (case 89)."""
     assert messages(TOOL, stop(0), *over()).calls == [CallProposed("a", "{}", "t1")]
     heard = messages(TOOL, delta(0, "input_json_delta", partial_json='{"x":1}'), *over())
     assert heard.calls == []
     assert not heard.whole
 
 
-def test_sealed_thinking_is_kept_in_order() -> None:
-    """Thinking, signed or hidden, comes sealed with the place of text and calls; what is new is passed over (P1)."""
+def test_sealed_thinking_keeps_its_position() -> None:
+    """Thinking, signed or hidden, comes sealed with the position of text and calls; unknown blocks are ignored (P1)."""
     heard = messages(
         begin(0, {"type": "thinking", "thinking": "", "signature": ""}),
         delta(0, "thinking_delta", thinking="H🙂"),
@@ -316,8 +320,9 @@ def test_sealed_thinking_is_kept_in_order() -> None:
     assert heard.parts[-1] == Finish("calls")
 
 
-def test_usage_of_the_messages_api() -> None:
-    """Input is what was fresh, read from the cache and written to it; a cut answer's output is not known (U1)."""
+def test_messages_api_usage_sums_fresh_and_cached_input() -> None:
+    """Input is the fresh part, the part read from the cache and the part written to it; the output of a cut answer is
+    unknown (U1)."""
     usage = {
         "input_tokens": 5, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 30, "output_tokens": 1,
     }  # fmt: skip
@@ -336,7 +341,7 @@ def test_usage_of_the_messages_api() -> None:
         ("model_context_window_exceeded", "length"), ("pause_turn", "unknown"),
     ],
 )  # fmt: skip
-def test_stop_reasons(told: str, reason: str) -> None:
+def test_stop_reason_is_mapped(told: str, reason: str) -> None:
     """Every stop reason has one word here (P1)."""
     heard = messages(begin(0, {"type": "text", "text": "x"}), stop(0), *over(told))
     assert heard.parts == [TextPart("x"), Finish(reason)]  # type: ignore[arg-type]  # from a table
@@ -352,20 +357,20 @@ BROKEN_MESSAGES: list[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("told", BROKEN_MESSAGES, ids=range(len(BROKEN_MESSAGES)))
-def test_events_that_make_no_sense(told: list[dict[str, Any]]) -> None:
-    """Blocks out of order and values of another kind are trouble, never a guess (T6) [I13]."""
+def test_invalid_events_are_errors(told: list[dict[str, Any]]) -> None:
+    """Blocks out of order and values of a wrong type are errors, never a guess (T6) [I13]."""
     heard = messages(*told, *over())
     assert heard.trouble is not None
     assert heard.trouble.kind == "garbled"
     assert heard.calls == []
 
 
-# --- bounds --------------------------------------------------------------------------------------------------
+# --- limits --------------------------------------------------------------------------------------------------
 
 
-def test_an_event_over_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event without an end is refused at its bound, in one line or in many [I13]."""
-    monkeypatch.setattr(sse, "event_bytes_max", 1000)
+def test_event_above_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event without an end is refused at its limit, in one line or in many [I13]."""
+    monkeypatch.setattr(sse, "EVENT_BYTES_MAX", 1000)
     for line in (b"data: " + b"x" * 300, b"data: " + b"x" * 300 + b"\n"):
         feed = EventFeed()
         assert [feed.feed(line) for _ in range(3)] == [[], [], []]
@@ -375,9 +380,9 @@ def test_an_event_over_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(len(feed.feed(b"data: " + b"x" * 300 + b"\n\n")) for _ in range(10)) == 10
 
 
-def test_an_answer_over_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer without an end is refused at its bound, streamed or not [I13]."""
-    monkeypatch.setattr(model_answer, "answer_bytes_max", 5000)
+def test_answer_above_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer without an end is refused at its limit, streamed or not [I13]."""
+    monkeypatch.setattr(stream_parser, "ANSWER_BYTES_MAX", 5000)
     told = plain([("", chunk({"content": "x" * 100}))])
     for piece in (told, b"{" + b" " * 500, b"\n" * 500):
         heard = read("chat", [piece] * 50)
@@ -392,6 +397,6 @@ def test_an_answer_over_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"dat\n", False), (b"dax", False), (b"upstream connect error", False), (b"retry:1", True), (b"i", True),
     ],
 )  # fmt: skip
-def test_what_may_be_events(head: bytes, may: bool) -> None:
-    """The beginning of a stream that was cut is told from text that is none (P3)."""
+def test_prefix_of_an_event_stream_is_told_from_other_text(head: bytes, may: bool) -> None:
+    """The beginning of a stream that was cut is told from text that is no stream (P3)."""
     assert may_be_events(head) is may

@@ -1,4 +1,6 @@
-"""Whole turns near the end of a window: what is asked for shrinks, what cannot fit is said, and no error is history."""
+"""Whole turns near the end of a context window: requests get smaller, an overflow gets a sentence, and no error becomes
+history.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,16 @@ from typing import Any
 import anyio
 import pytest
 
-from steadyhand.adapters.providers import AllModels
-from steadyhand.core.record import Assistant, ModelName
-from steadyhand.core.settings import Settings
-from steadyhand.core.usage import usage_view
-from steadyhand.session import desk, world
+from steadyhand.adapters.models.catalog import ModelCatalog
+from steadyhand.domain.model.usage import usage_view
+from steadyhand.domain.records.record import Assistant, ModelName
+from steadyhand.domain.settings import Settings
+from steadyhand.session import context
+from steadyhand.session.service import session_settings
 from tests.models.streams import KEY
+from tests.support.in_process_server import practice_server
 from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
-from tests.support.turns import Place, rig
+from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 window_tokens = 1000
@@ -32,7 +36,7 @@ def told(text: str, read: int, wrote: int = 10) -> bytes:
 
 
 class Small:
-    """A provider with one model of a small window; `read`: the tokens it counts for each request, None: too many."""
+    """A provider with one model of a small window. `read`: the tokens it counts for each request; None: too many."""
 
     def __init__(self, *read: int | None) -> None:
         self.read = list(read)
@@ -52,26 +56,28 @@ class Small:
         return Scripted([told("Fine.", read)], headers={"content-type": "application/json"})
 
 
-async def test_a_nearly_full_window(tmp_path: Path) -> None:
-    """U1, case 86: the window is learnt once and shown; the limit asked for is what is left; a full one is not sent.
+async def test_nearly_full_window_lowers_the_limit_and_a_full_one_stops(tmp_path: Path) -> None:
+    """U1, case 86: the window is learned once and shown; the requested limit is what is left; a full window sends
+    nothing.
 
-    The sentence names the ways out; a model with a larger window goes on, and no error stands in its history."""
+    The sentence says what the user can do; a model with a larger window goes on, and no error is in its history.
+    """
     small = Small(970, 1000, 1010)
-    place = Place.under(tmp_path)
+    workspace = Workspace.under(tmp_path)
     async with ScriptedProvider(answering=small) as served:
         settings = Settings(model=ModelName("anthropic", "small"), base_url=served.address, key_variable="MINE")
-        models = AllModels(lambda: {"MINE": KEY})
+        models = ModelCatalog(lambda: {"MINE": KEY})
         models.connect(lambda: settings, None)
-        async with rig(place, models=models) as house:
-            house.house.world.settings = settings
+        async with practice_server(workspace, models=models) as server:
+            server.registry.context.settings = settings
             with anyio.fail_after(patience_s):
-                session = await house.create()
-                ends = [(await house.say(session, text, text)).reason for text in ("one", "two", "three")]
-                used = usage_view(house.ledger(session))
-                await desk.set_model(house.house.owners[session], "anthropic", "large")
-                ends.append((await house.say(session, "four", "four")).reason)
-            (warned,) = house.editor.warnings
-            said = [entry.record.text for entry in house.ledger(session).said if isinstance(entry.record, Assistant)]
+                session = await server.create()
+                ends = [(await server.say(session, text, text)).reason for text in ("one", "two", "three")]
+                used = usage_view(server.ledger(session))
+                await session_settings.set_model(server.registry.sessions[session], "anthropic", "large")
+                ends.append((await server.say(session, "four", "four")).reason)
+            (warned,) = server.editor.warnings
+            said = [entry.record.text for entry in server.ledger(session).said if isinstance(entry.record, Assistant)]
     assert ends == ["done", "done", "modelFailed", "done"]
     assert (used.context, used.window) == (1010, window_tokens)
     first, second, last = (body["max_tokens"] for body in small.bodies)
@@ -79,15 +85,15 @@ async def test_a_nearly_full_window(tmp_path: Path) -> None:
     assert 1 <= second <= window_tokens - 970
     assert last == 32_000
     assert warned.code == "modelFailed"
-    assert "begin a new session" in warned.text
+    assert "Begin a new session" in warned.text
     assert said == ["Fine."] * 3
     assert warned.text not in json.dumps(small.bodies[-1])
     assert small.listed == 1
 
 
-async def test_a_list_that_never_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """U1, I13: a provider that does not say how large its window is delays one request, for a bounded time."""
-    monkeypatch.setattr(world, "window_s_max", 0.2)
+async def test_silent_model_list_delays_one_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U1, I13: a provider that does not tell its window delays one request, for a bounded time."""
+    monkeypatch.setattr(context, "WINDOW_S_MAX", 0.2)
     listed = 0
 
     def answering(asked: Asked) -> Scripted:
@@ -99,34 +105,35 @@ async def test_a_list_that_never_comes(tmp_path: Path, monkeypatch: pytest.Monke
 
     async with ScriptedProvider(answering=answering) as served:
         settings = Settings(model=ModelName("anthropic", "new"), base_url=served.address, key_variable="MINE")
-        models = AllModels(lambda: {"MINE": KEY})
+        models = ModelCatalog(lambda: {"MINE": KEY})
         models.connect(lambda: settings, None)
-        async with rig(Place.under(tmp_path), models=models) as house:
-            house.house.world.settings = settings
+        await models._remote()._client._open()  # loading the library takes longer than the bound of this test
+        async with practice_server(Workspace.under(tmp_path), models=models) as server:
+            server.registry.context.settings = settings
             with anyio.fail_after(patience_s):
-                session = await house.create()
-                assert [(await house.say(session, text, text)).reason for text in ("one", "two")] == ["done"] * 2
-                assert usage_view(house.ledger(session)).window is None
+                session = await server.create()
+                assert [(await server.say(session, text, text)).reason for text in ("one", "two")] == ["done"] * 2
+                assert usage_view(server.ledger(session)).window is None
     assert listed == 1
 
 
-async def test_an_overflow_that_the_provider_finds(tmp_path: Path) -> None:
-    """Case 86: refused for its length, a request is not repeated; its text is no history, and nothing grows by it."""
+async def test_overflow_found_by_the_provider_is_not_repeated(tmp_path: Path) -> None:
+    """Case 86: a request refused for its length is not repeated; its text is no history, and nothing grows by it."""
     small = Small(None, None, None)
-    place = Place.under(tmp_path)
+    workspace = Workspace.under(tmp_path)
     async with ScriptedProvider(answering=small) as served:
         settings = Settings(model=ModelName("anthropic", "unlisted"), base_url=served.address, key_variable="MINE")
-        models = AllModels(lambda: {"MINE": KEY})
+        models = ModelCatalog(lambda: {"MINE": KEY})
         models.connect(lambda: settings, None)
-        async with rig(place, models=models, requests_again_max=4) as house:
-            house.house.world.settings = settings
+        async with practice_server(workspace, models=models, requests_again_max=4) as server:
+            server.registry.context.settings = settings
             with anyio.fail_after(patience_s):
-                session = await house.create()
-                ends = [(await house.say(session, text, text)).reason for text in ("one", "two", "three")]
-            warned = [warning.text for warning in house.editor.warnings]
+                session = await server.create()
+                ends = [(await server.say(session, text, text)).reason for text in ("one", "two", "three")]
+            warned = [warning.text for warning in server.editor.warnings]
     assert ends == ["modelFailed"] * 3
     assert len(small.bodies) == 3
-    assert all("begin a new session" in text for text in warned)
+    assert all("Begin a new session" in text for text in warned)
     texts = [block["text"] for message in small.bodies[-1]["messages"] for block in message["content"]]
     assert texts == ["one", "two", "three"]
     assert not any("too long" in json.dumps(body) for body in small.bodies)

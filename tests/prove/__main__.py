@@ -1,7 +1,7 @@
-"""`make prove`: every layer and every variant, on two processes; one table.
+"""`make prove`: every layer and every variant, in two processes; the result is one table.
 
-Exit 1 when a promise is broken, when there are fewer states than `states_min`, when a variant survives, or when a layer
-did not run and does not say why.
+The exit code is 1 if a promise is broken, if there are fewer states than `states_min`, if a variant survives, or if a
+layer did not run and does not say why.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ TITLES = {
     "L2": "every operation fails",
     "L3": "SIGKILL at every operation",
     "L4": "the program under an interposer",
+    "L5": "lock, folder or journal taken away",
     "L6": "journals flipped, cut, odd",
     "L7": "zombies and hiding children",
     "L8": "generations of crashes",
@@ -29,7 +30,7 @@ TITLES = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code. `--short`: the selection of `make test`."""
+    """The exit code. `--short`: the selection that is part of `make test`."""
     begun = time.monotonic()
     ended: list[Ended] = []
     is_short = "--short" in arguments
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def table(found: dict[str, Tally], mutants: dict[str, list[str]]) -> str:
-    """One line for each layer, then what is counted and who caught what."""
+    """One line for each layer, then the counts, and which layer caught which variant."""
     lines = [f"{'layer':<46}{'states, runs':>13}{'CPU s':>8}{'violations':>12}{'variants caught':>17}"]
     for layer in sorted(found):
         tally = found[layer]

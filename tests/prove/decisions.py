@@ -1,10 +1,10 @@
 """L1, continued: power loss at every moment of an inspection and of the decision that rests on it.
 
-A story is killed directly after a body was entered, and after its effect; the next process leaves the doubt to the
-person (`settle` "ask"), inspects, and decides: confirm, reject, waive, restore, a restore that is undone again, retry,
-or the model's own way out. What was answered must be stored in every state, a settlement never stands without its
-inspection, and never outlives the bytes it rests on (rows A4, A5, B3, B5, F2). A decision with the epoch of an earlier
-life is refused.
+A scenario is killed right after a body was entered, and after its effect. The next process leaves the uncertain effect
+to the user (`settle` "ask"), inspects, and decides: confirm, reject, waive, restore, a restore that is undone again,
+retry, or a settlement by the model. What was answered must be stored in every state. A settlement is never there
+without its inspection, and never outlives the bytes it rests on (rows A4, A5, B3, B5, F2). A decision with the epoch of
+an earlier run is refused.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Literal
 
 import anyio
 
-from steadyhand.core.refusal import Refused
-from steadyhand.core.views import Action
-from steadyhand.session import resolving
-from steadyhand.session.owner import Owner
-from tests.prove.lives import SESSION, Stage, Story, life
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.views.types import Action
+from steadyhand.session.recovery.resolve import ResolutionRequest
+from steadyhand.session.service.resolutions import resolve
+from steadyhand.session.session import Session
 from tests.prove.power_loss import Prover
+from tests.prove.simulated_server import SESSION, Scenario, SimulatedServer, simulated_server
 from tests.prove.tally import Tally
 from tests.prove.truth import Truth, truths
 from tests.support.sim_disk import Entry, SimDisk
@@ -28,17 +29,17 @@ Decision = Literal["confirm", "waive", "reject", "restore", "undo", "retry", "mo
 DECISIONS: tuple[Decision, ...] = ("confirm", "waive", "reject", "restore", "undo", "retry", "model")
 LAST = -1
 after_body_operations = (0, 5, LAST)
-"""How many operations after a body's entry the process is killed; `LAST`: right before its result is written."""
+"""Operations after the entry of a body at which the process is killed; `LAST`: right before its result."""
 expected = ("inspectFirst", "notOffered", "retryUnsafe", "recoveryRequired")
-"""A decision may be refused so: it is not offered, the world has changed since, or another doubt is in its way."""
+"""Expected refusals of a decision: it is not offered, the files have changed since, or another effect holds it back."""
 
 
 def decide_and_lose_power(
-    story: Story, tally: Tally, part: int, parts: int, decisions: tuple[Decision, ...] = DECISIONS,
+    scenario: Scenario, tally: Tally, part: int, parts: int, decisions: tuple[Decision, ...] = DECISIONS,
     after: tuple[int, ...] = after_body_operations,
 ) -> None:  # fmt: skip
-    """Every decision on every effect of the story, and every state that power loss leaves of it."""
-    disk = story.told()
+    """Every decision on every effect of the scenario, and every state that a power loss leaves of it."""
+    disk = scenario.played()
     known = truths(disk.log)
     entered = [
         place
@@ -50,8 +51,8 @@ def decide_and_lose_power(
         if number % parts == part:
             prefix = before_result(disk, place) if more == LAST else place + 1 + more
             marks = sum(entry[0] == "mark" for entry in disk.log[:prefix])
-            where = f"{story.name}, killed after operation {prefix}, then {decision}"
-            _one(story, tally, SimDisk.killed_after(disk, prefix), known[marks], decision, where)
+            where = f"{scenario.name}, killed after operation {prefix}, then {decision}"
+            _one(scenario, tally, SimDisk.killed_after(disk, prefix), known[marks], decision, where)
 
 
 def before_result(disk: SimDisk, entered: int) -> int:
@@ -65,62 +66,62 @@ def written_by(entry: Entry) -> bytes:
     return entry[3] if entry[0] == "write" and isinstance(entry[3], bytes) else b""
 
 
-def _one(story: Story, tally: Tally, disk: SimDisk, truth: Truth, decision: Decision, where: str) -> None:
+def _one(scenario: Scenario, tally: Tally, disk: SimDisk, truth: Truth, decision: Decision, where: str) -> None:
     begun = len(disk.log)
     try:
         anyio.run(_decide, disk, decision, tally, where)
     except Exception as error:
         tally.violation(f"a decision raises {type(error).__name__}: {error}", where)
         return
-    prover = Prover(story.scene, tally)
+    prover = Prover(scenario.scene, tally)
     prover.every_state(disk, Truth(), where, "sector", after=begun, product=24, depth=2)
 
 
 async def _decide(disk: SimDisk, decision: Decision, tally: Tally, where: str) -> None:
-    async with life(disk, 2, settle="ask") as stage:
-        await stage.house.open(SESSION, 100)
-        owner = await stage.owner()
-        for attempt in owner.ledger.uncertain():
-            await _stale_is_refused(owner, attempt.attempt_id, tally, where)
+    async with simulated_server(disk, 2, settle="ask") as server:
+        await server.registry.open(SESSION, 100)
+        session = await server.main_session()
+        for attempt in session.ledger.uncertain():
+            await _stale_is_refused(session, attempt.attempt_id, tally, where)
             match decision:
                 case "model":
-                    await stage.say(_way_out(attempt.attempt_id), "p2")
+                    await server.turn(_settling_prompt(attempt.attempt_id), "p2")
                 case "undo":
-                    if await decide(stage, attempt.attempt_id, "restore"):
-                        restore = next(one for one in owner.ledger.attempts.values() if one.restore_of)
-                        await decide(stage, restore.attempt_id, "restore")
+                    if await decide(server, attempt.attempt_id, "restore"):
+                        restore = next(one for one in session.ledger.attempts.values() if one.restore_of)
+                        await decide(server, restore.attempt_id, "restore")
                 case _:
-                    await decide(stage, attempt.attempt_id, decision)
+                    await decide(server, attempt.attempt_id, decision)
 
 
-async def decide(stage: Stage, attempt_id: str, action: Action) -> bool:
-    """Inspect and decide; the log says what was answered. False: refused, as a decision may be."""
-    owner = await stage.owner()
+async def decide(server: SimulatedServer, attempt_id: str, action: Action) -> bool:
+    """Inspect and decide; the log says what was answered. False: the decision was refused with an expected kind."""
+    session = await server.main_session()
     try:
-        looked = await resolving.resolve(owner, resolving.Wanted(attempt_id, "inspect", owner.epoch))
+        looked = await resolve(session, ResolutionRequest(attempt_id, "inspect", session.epoch))
         assert looked.inspection is not None
         inspection_id = looked.inspection.inspection_id
-        stage.disk.mark(("answered", inspection_id))
-        wanted = resolving.Wanted(attempt_id, action, owner.epoch, looked.snapshot.revision, inspection_id)
-        await resolving.resolve(owner, wanted)
+        server.disk.mark(("answered", inspection_id))
+        wanted = ResolutionRequest(attempt_id, action, session.epoch, looked.snapshot.revision, inspection_id)
+        await resolve(session, wanted)
     except Refused as refused:
         if refused.kind not in expected:
             raise
         return False
-    if not owner.ledger.attempts[attempt_id].undoable:
-        stage.disk.mark(("decided", attempt_id))
+    if not session.ledger.attempts[attempt_id].is_undoable:
+        server.disk.mark(("decided", attempt_id))
     return True
 
 
-def _way_out(attempt_id: str) -> str:
-    """What a model does about it, in one turn."""
+def _settling_prompt(attempt_id: str) -> str:
+    """What the model does about the effect, in one turn."""
     settlement = {"attemptId": attempt_id, "inspectionId": "<inspection>", "action": "confirm", "evidence": "I looked."}
     return f"inspect_effect {json.dumps({'attemptId': attempt_id})}\nsettle_effect {json.dumps(settlement)}"
 
 
-async def _stale_is_refused(owner: Owner, attempt_id: str, tally: Tally, where: str) -> None:
+async def _stale_is_refused(session: Session, attempt_id: str, tally: Tally, where: str) -> None:
     try:
-        await resolving.resolve(owner, resolving.Wanted(attempt_id, "inspect", "f" * 32))
+        await resolve(session, ResolutionRequest(attempt_id, "inspect", "f" * 32))
     except Refused as refused:
         if refused.kind == "staleEpoch":
             return

@@ -1,8 +1,9 @@
-"""L6: every byte of a journal flipped in three ways, a journal cut at every byte, and journals that are odd.
+"""L6: every byte of a journal flipped in three ways, a journal cut at every byte, and journals with unusual content.
 
-A flip may make the server know less, and it has to say so: no verdict moves towards "did not run", and whatever record
-is gone is counted as damage or kept beside the journal. For a cut, the prefix's own truth is the oracle: what of it is
-whole is read, and a call is called not run only if no start of it stands in the prefix.
+A flip may reduce what the server knows, and the server has to say so: no verdict moves towards "did not run", and every
+record that is gone is counted as damage or kept beside the journal. For a cut, the prefix itself is the oracle: its
+whole records are read, and a call is called not run only if the prefix has no start of it, neither as a record nor as
+the line that was cut (case 134).
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
-from steadyhand.core.ledger import Ledger, fold
-from steadyhand.core.record import Epoch
+from steadyhand.domain.ledger.ledger import Ledger, fold
+from steadyhand.domain.records.record import Epoch
 from steadyhand.journal.format import read_journal, write_line
-from tests.prove.lives import READING, SESSION, Story, outcomes, reopened, seen
+from tests.journal import second_reader
+from tests.prove.simulated_server import READING, SESSION, Scenario, outcomes, reopened, seen
 from tests.prove.tally import Tally
 from tests.prove.truth import DID_NOT_RUN, STATE, Raw, read
 from tests.support.sim_disk import Error, Fault, SimDisk, tree_of
@@ -23,9 +25,9 @@ nul_run_bytes = 70_000
 OTHER = "f" * 32
 
 
-def journals(story: Story) -> dict[str, bytes]:
-    """The journal of a story, and how it was directly after each start, with the call open."""
-    disk = story.told()
+def journals(scenario: Scenario) -> dict[str, bytes]:
+    """The journal of a scenario, and how it was right after each start, with the call open."""
+    disk = scenario.played()
     whole = seen(disk).journal or b""
     found = {"whole": whole}
     at = 0
@@ -38,10 +40,10 @@ def journals(story: Story) -> dict[str, bytes]:
 
 def verdicts(content: bytes) -> dict[str, str]:
     """Call id → what opening says of it, without a disk."""
-    from steadyhand.session.opening import decide
+    from steadyhand.session.recovery.open import decide
 
     loaded = read_journal(content)
-    ledger = fold(loaded.records, loaded.breaks)
+    ledger = fold(loaded.records, loaded.breaks, torn_starts=loaded.torn_starts)
     said = {verdict.call.call_id: verdict.outcome for verdict in decide(ledger, READING)}
     return {
         call_id: said.get(call_id) or _recorded(ledger, call_id)
@@ -57,9 +59,9 @@ def _recorded(ledger: Ledger, call_id: str) -> str:
     return call.reply.outcome if call.reply is not None else "none"
 
 
-def flip_every_byte(story: Story, tally: Tally, part: int, parts: int, each: int = 1) -> None:
-    """All journals of a story; `states` counts flips."""
-    for name, content in journals(story).items():
+def flip_every_byte(scenario: Scenario, tally: Tally, part: int, parts: int, each: int = 1) -> None:
+    """All journals of a scenario; `states` counts flips."""
+    for name, content in journals(scenario).items():
         before = verdicts(content)
         records = {(one.seq, one.sum) for one in read_journal(content).records}
         for place in range(part, len(content), parts * each):
@@ -79,14 +81,14 @@ def _judge(before: dict[str, str], records: set[tuple[int, str]], content: bytes
             tally.violation("a flip moves a verdict towards did not run", where)
     left = {(one.seq, one.sum) for one in loaded.records}
     if not left <= records:
-        tally.violation("a flip makes a record that never was", where)
+        tally.violation("a flip creates a record that was never written", where)
     if left != records and not loaded.damaged:
-        tally.violation("an acknowledged record is dropped in silence", where)
+        tally.violation("an acknowledged record is dropped silently", where)
 
 
-def cut_at_every_byte(story: Story, tally: Tally, part: int, parts: int, each: int = 1) -> None:
-    """The session of a story, its journal cut; opened for real."""
-    disk = story.told()
+def cut_at_every_byte(scenario: Scenario, tally: Tally, part: int, parts: int, each: int = 1) -> None:
+    """The session of a scenario with its journal cut, really opened."""
+    disk = scenario.played()
     whole = seen(disk).journal or b""
     tree = disk.now()
     for size in range(1 + part, len(whole), parts * each):
@@ -98,17 +100,26 @@ def cut_at_every_byte(story: Story, tally: Tally, part: int, parts: int, each: i
         raw = read(prefix)
         found = reopened(SimDisk(tree_of(files)), 2)
         if found is None and not raw.records:
-            continue  # no record is whole: it was promised to nobody
+            continue  # no record is whole: nothing was promised
         if found is None or not found.writable:
             tally.violation("a cut journal does not open", where)
         elif found.damaged:
-            tally.violation("a cut is told as damage", where)
+            tally.violation("a cut is reported as damage", where)
         else:
-            _prefix_is_true(found.ledger, raw, where, tally)
+            _prefix_is_true(found.ledger, raw, _torn_start(prefix, raw), where, tally)
 
 
-def _prefix_is_true(ledger: Ledger, raw: Raw, where: str, tally: Tally) -> None:
-    started = {record["callId"] for record in raw.of("started")}
+def _torn_start(prefix: bytes, raw: Raw) -> set[str]:
+    """The calls that the line at the cut may have started: those without an end, if the line is known as a `started`
+    (row J8, case 134)."""
+    named = second_reader.read(prefix).torn_start
+    ended = {record["attemptId"] for kind in ("started", "result") for record in raw.of(kind)}
+    waiting = [one for one in raw.of("intent") if one["effect"] != "reads" and one["attemptId"] not in ended]
+    return {one["callId"] for one in waiting if named is not None and one["attemptId"].startswith(named)}
+
+
+def _prefix_is_true(ledger: Ledger, raw: Raw, torn: set[str], where: str, tally: Tally) -> None:
+    started = {record["callId"] for record in raw.of("started")} | torn
     proposed = {call["callId"] for record in raw.of("assistant") for call in record.get("calls", [])}
     if not proposed <= set(ledger.calls):
         tally.violation("a call of the prefix is lost", where)
@@ -120,10 +131,10 @@ def _prefix_is_true(ledger: Ledger, raw: Raw, where: str, tally: Tally) -> None:
                 tally.violation(f"a call {'with' if call_id in started else 'without'} a start is called {said}", where)
 
 
-def odd_sessions(story: Story, tally: Tally) -> None:
-    """Doubled lines, NUL runs, a newer version, another session's journal, a full or read-only disk: each opens, says
-    what it found in a sentence, and loses nothing that it could read."""
-    disk = story.told()
+def odd_sessions(scenario: Scenario, tally: Tally) -> None:
+    """Doubled lines, NUL runs, a newer version, the journal of another session, a full or read-only disk: each session
+    opens, says what it found in a sentence, and loses nothing that it could read."""
+    disk = scenario.played()
     files = dict(disk.now().walk())
     path = f"{STATE}/sessions/{SESSION}/journal.jsonl"
     whole = files[path] or b""
@@ -147,7 +158,7 @@ def _odd(whole: bytes) -> Iterator[tuple[str, bytes, str]]:
     yield "all lines doubled", b"".join(line + line for line in lines), "damaged"
     yield "a NUL run in the middle", b"".join([*lines[:8], bytes(nul_run_bytes), *lines[8:]]), "damaged"
     yield "a NUL run at the end", whole + bytes(nul_run_bytes), "clean"
-    newer, _ = write_line(Epoch("e" * 32, 1, "here"), 9999, "00000000", "2026-01-02T03:04:05.678Z")
+    newer, _ = write_line(Epoch(epoch="e" * 32, pid=1, host="here"), 9999, "00000000", "2026-01-02T03:04:05.678Z")
     yield "a newer version", whole + _as_version_2(newer), "read-only"
 
 
@@ -184,4 +195,4 @@ def _opens(
         tally.violation("a read-only session does not say why", name)
     calls = set(fold(before.records, before.breaks).calls)
     if set(outcomes(found.ledger)) != calls:
-        tally.violation("an odd session loses calls", name)
+        tally.violation("an unusual session loses calls", name)

@@ -1,8 +1,8 @@
 """L8: hypothesis chooses what happens, over several generations of crashes.
 
-A generation opens the session, perhaps inspects and decides, perhaps works, perhaps has a second window open the same
-session meanwhile, and then ends: in order, killed, or with power lost at an operation and in a way that is chosen. All
-that was ever promised is promised for ever; each generation is judged before and after it opens.
+A generation opens the session, may inspect and decide, may work, may have a second window open the same session
+meanwhile, and then ends: in order, killed, or with a power loss at a chosen operation in a chosen way. A promise holds
+forever; each generation is judged before and after it opens.
 """
 
 from __future__ import annotations
@@ -13,19 +13,28 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as some
 
-from steadyhand.core.refusal import Refused
-from steadyhand.core.views import Action
-from steadyhand.session import house as houses
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.views.types import Action
+from steadyhand.session.service import acquire
 from tests.prove.decisions import decide
-from tests.prove.lives import SCENE, SESSION, Stage, first_tree, life, many, reopened, seen
 from tests.prove.power import states
+from tests.prove.simulated_server import (
+    SCENE,
+    SESSION,
+    SimulatedServer,
+    first_tree,
+    many,
+    reopened,
+    seen,
+    simulated_server,
+)
 from tests.prove.tally import Tally
 from tests.prove.truth import Truth, broken_by_recovery, broken_on_disk, truths
 from tests.support.sim_disk import SimDisk
 
 generations_max = 5
 states_max = 60
-"""Among so many states a power loss chooses."""
+"""The number of states that a power loss chooses from."""
 owner_wait_s = 0.01
 
 _works = (
@@ -67,16 +76,16 @@ _generation = some.builds(
 
 
 class _Broken(AssertionError):
-    """A promise did not hold; hypothesis makes the story of it shorter."""
+    """A promise did not hold; hypothesis shortens the history that shows it."""
 
 
-def live_and_die(tally: Tally, seed: int, lives: int) -> None:
-    """So many histories; `states` counts generations."""
-    wait, houses.owner_wait_s_max = houses.owner_wait_s_max, owner_wait_s
+def run_histories(tally: Tally, seed: int, histories: int) -> None:
+    """This many histories; `states` counts generations."""
+    wait, acquire.OWNER_WAIT_S_MAX = acquire.OWNER_WAIT_S_MAX, owner_wait_s
     last: list[str] = []
 
     @settings(
-        max_examples=lives, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+        max_examples=histories, database=None, deadline=None, suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
     )  # fmt: skip
     @with_seed(seed)
@@ -90,7 +99,7 @@ def live_and_die(tally: Tally, seed: int, lives: int) -> None:
     except _Broken as broken:
         tally.violation(str(broken), last[0])
     finally:
-        houses.owner_wait_s_max = wait
+        acquire.OWNER_WAIT_S_MAX = wait
 
 
 def _live(generations: list[Generation], tally: Tally) -> None:
@@ -136,40 +145,40 @@ def _end(disk: SimDisk, generation: Generation, truth: Truth, begun: int) -> tup
 
 
 async def _one(disk: SimDisk, generation: Generation, number: int) -> None:
-    async with life(disk, number * 2, settle="ask" if generation.settle_asks else "checked") as stage:
+    async with simulated_server(disk, number * 2, settle="ask" if generation.settle_asks else "checked") as server:
         try:
-            await stage.house.open(SESSION, 100)
+            await server.registry.open(SESSION, 100)
         except Refused:
             if number > 1:
                 return  # nothing of it was left, and the id is taken
-            await _begin(stage)
-        owner = await stage.house.owner(SESSION)
+            await _begin(server)
+        session = await server.registry.open_session(SESSION)
         if generation.second_window:
-            await _look_from_elsewhere(disk, number * 2 + 1)
+            await _open_in_second_window(disk, number * 2 + 1)
         if generation.action is not None:
-            for attempt in owner.ledger.uncertain():
-                await decide(stage, attempt.attempt_id, generation.action)
+            for attempt in session.ledger.uncertain():
+                await decide(server, attempt.attempt_id, generation.action)
         lines = [_works[work].format(many(f"g{number}w{place}")) for place, work in enumerate(generation.works)]
-        if lines and owner.works:
-            await stage.say("\n".join(lines), f"p{number}")
+        if lines and session.can_record:
+            await server.turn("\n".join(lines), f"p{number}")
             disk.mark("created")
 
 
-async def _begin(stage: Stage) -> None:
+async def _begin(server: SimulatedServer) -> None:
     """The first generation of all gives the session its id."""
-    ids = stage.house.world.ids
+    ids = server.registry.context.ids
     new = ids.new
     first = [SESSION]
     ids.new = lambda: first.pop() if first else new()  # type: ignore[method-assign]  # only for its first id
-    await stage.create()
+    await server.create()
 
 
-async def _look_from_elsewhere(disk: SimDisk, number: int) -> None:
-    """A second window must not get it, and must not write."""
+async def _open_in_second_window(disk: SimDisk, number: int) -> None:
+    """A second window must not get the session, and must not write."""
     before = seen(disk)
-    async with life(disk, number) as stage:
-        view = (await stage.house.open(SESSION, 100)).session
+    async with simulated_server(disk, number) as server:
+        view = (await server.registry.open(SESSION, 100)).session
         if view.read_only is None or view.read_only.reason != "owned":
-            raise _Broken("a second window got a session that has an owner")
+            raise _Broken("a second window got a session that another process holds")
     if seen(disk).journal != before.journal:
         raise _Broken("a second window wrote")

@@ -1,10 +1,10 @@
-"""L4: the installed program under an interposer, killed and failed at each call of the system below the port.
+"""L4: the installed program under an interposer, killed and failed at each system call below the port.
 
-tests/prove/interposer.c stands before the C library (LD_PRELOAD), counts what changes files below one folder, and lets
-the n-th call kill, fail or be short, for n from 1 until a run is unharmed. So I/O that goes round the port is met too;
-and one run under both, the interposer and a disk that logs, has to show the same operations in both logs.
+tests/prove/interposer.c wraps the C library (LD_PRELOAD). It counts the calls that change files below one folder, and
+kills, fails or shortens the n-th call, for n from 1 until a run is unharmed. So the layer also covers I/O that bypasses
+the port. One run under both, the interposer and a disk that logs, has to show the same operations in both logs.
 
-Without a C compiler, or elsewhere than on Linux, the layer says so and is skipped.
+Without a C compiler, or outside Linux, the layer says so and is skipped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from tests.crash import promises
 from tests.crash.promises import COUNTER, WORDS, Left, lay_out, opened, temporary
 from tests.prove.kills import scratch
 from tests.prove.tally import Tally
-from tests.support.killed_server import shipped
+from tests.support.forks import run_in_fork
+from tests.support.in_process_server import practice_server
+from tests.support.journals import whole_records
+from tests.support.process_server import server_command
 from tests.support.raw_client import ErrorAnswer, LimitReached, RawClient
-from tests.support.turns import Place, forked, rig
+from tests.support.workspace import Workspace
 
 SOURCE = Path(__file__).with_name("interposer.c")
 compile_s_max = 60
@@ -31,8 +34,8 @@ answer_s_max = 60.0
 calls_max = 1000
 torn_each = 3
 faults_each = 16
-"""The program is killed at every call; every so manieth write is torn, every so manieth call fails with EIO, and every
-so manieth write in three more ways."""
+"""The program is killed at every call. One write in `torn_each` is torn. One call in `faults_each` fails with EIO, and
+one write in `faults_each` fails in three more ways."""
 _named = ("create", "write", "rename", "unlink", "truncate")
 _as_called = {"rename_new": "rename", "rename_to": "rename", "exchange": "rename", "make_folder": "mkdir"}
 
@@ -73,22 +76,22 @@ def kill_the_installed(tally: Tally, part: int, parts: int, each: int = 1) -> No
 
 
 def _unharmed(folder: Path, library: Path, tally: Tally) -> list[str]:
-    """Every call of the story; the disk of the same run has to have the same in its log."""
-    place = lay_out(Place.under(folder / "unharmed"))
+    """Every call of the scenario; the disk of the same run must have the same calls in its log."""
+    workspace = lay_out(Workspace.under(folder / "unharmed"))
     calls, port = folder / "calls", folder / "port"
-    command, environment = shipped(place.state, [{"log": str(port)}])
-    _tell(place, command, {**environment, **_preloaded(library, place, PROVE_LOG=str(calls))})
+    command, environment = server_command(workspace.state, [{"log": str(port)}])
+    _play(workspace, command, {**environment, **_preloaded(library, workspace, PROVE_LOG=str(calls))})
     found = calls.read_text().splitlines()
     below = Counter(_call(line) for line in found if line.split()[0] in _named)
     asked = Counter(_call(line) for line in port.read_text().splitlines() if _verb(line) in _named)
-    for gone in ("owner.lock", COUNTER):  # the lock's file is the adapter's own, the counter the command's
+    for gone in ("owner.lock", COUNTER):  # the file of the lock belongs to the adapter, the counter to the command
         for verb in _named:
             below.pop((verb, gone), None)
     tally.states += 1
     if below != asked:
-        tally.violation("the program changes files round its port", f"{below - asked} {asked - below}")
-    if place.files() != WORDS.last_files:
-        tally.violation("the story goes wrong under the interposer", "unharmed")
+        tally.violation("the program changes files without its port", f"{below - asked} {asked - below}")
+    if workspace.files() != WORDS.last_files:
+        tally.violation("the scenario goes wrong under the interposer", "unharmed")
     return found
 
 
@@ -98,22 +101,22 @@ def _verb(line: str) -> str:
 
 
 def _call(line: str) -> tuple[str, str]:
-    """Verb and the last name of its path."""
+    """The verb and the last name of its path."""
     words = line.split()
     target = words[3] if len(words) > 3 and words[2] == "->" else words[1]
     return _verb(line), target.rpartition("/")[2]
 
 
-def _preloaded(library: Path, place: Place, **more: str) -> dict[str, str]:
-    return {"LD_PRELOAD": str(library), "PROVE_DIR": str(place.base), **more}
+def _preloaded(library: Path, workspace: Workspace, **more: str) -> dict[str, str]:
+    return {"LD_PRELOAD": str(library), "PROVE_DIR": str(workspace.base), **more}
 
 
-def _tell(place: Place, command: list[str], environment: Mapping[str, str]) -> None:
-    """The story over the wire, as far as it goes."""
+def _play(workspace: Workspace, command: list[str], environment: Mapping[str, str]) -> None:
+    """Play the scenario over the protocol, as far as it goes."""
     with RawClient(command, environment) as client:
         try:
             folders = {
-                "workspaceFolders": [{"uri": place.uri, "name": "work"}],
+                "workspaceFolders": [{"uri": workspace.uri, "name": "work"}],
                 "initializationOptions": {"mode": "auto"},
             }
             client.initialize(folders, answer_s_max)
@@ -121,32 +124,34 @@ def _tell(place: Place, command: list[str], environment: Mapping[str, str]) -> N
             client.request("workspace/executeCommand", asked, answer_s_max)
             client.shut_down(answer_s_max)
         except (ErrorAnswer, LimitReached, BrokenPipeError, AssertionError):
-            return  # killed, or refused; what is on disk is judged
+            return  # killed or refused; only the disk is judged
 
 
 def _one(folder: Path, library: Path, number: int, call: str, act: str, tally: Tally) -> None:
-    place = lay_out(Place.under(folder / f"{number}-{act}"))
+    workspace = lay_out(Workspace.under(folder / f"{number}-{act}"))
     where = f"{act} at call {number}: {call.replace(str(folder), '')}"
-    command, environment = shipped(place.state)
-    _tell(place, command, {**environment, **_preloaded(library, place, PROVE_N=str(number), PROVE_ACT=act)})
+    command, environment = server_command(workspace.state)
+    _play(workspace, command, {**environment, **_preloaded(library, workspace, PROVE_N=str(number), PROVE_ACT=act)})
     tally.states += 1
     for name, content in WORDS.before.items():
-        if place.files().get(name) not in (content, WORDS.after[name]):
+        if workspace.files().get(name) not in (content, WORDS.after[name]):
             tally.violation("a file is neither old nor new", where)
     try:
-        for session in sorted((place.state / "sessions").iterdir()) if (place.state / "sessions").is_dir() else []:
-            if promises.whole_records(place.journal(session.name)):
-                forked(lambda name=session.name: _later(place, name))  # type: ignore[misc]  # bound at once
+        for session in (
+            sorted((workspace.state / "sessions").iterdir()) if (workspace.state / "sessions").is_dir() else []
+        ):
+            if whole_records(workspace.journal(session.name)):
+                run_in_fork(lambda name=session.name: _later(workspace, name))  # type: ignore[misc]  # bound at once
     except AssertionError as broken:
         tally.violation(f"a promise is broken: {str(broken).strip().splitlines()[-1][:200]}", where)
-    shutil.rmtree(place.base, ignore_errors=True)
+    shutil.rmtree(workspace.base, ignore_errors=True)
 
 
-async def _later(place: Place, session_id: str) -> None:
-    """The next two lives."""
-    left = Left.of(place, session_id)
-    async with rig(place, life=2) as house:
-        first = await opened(house, session_id)
+async def _later(workspace: Workspace, session_id: str) -> None:
+    """The next two process runs."""
+    left = Left.of(workspace, session_id)
+    async with practice_server(workspace, run=2) as server:
+        first = await opened(server, session_id)
     promises._said_once(first.ledger, read_journal(first.journal).records)
     promises._nothing_done_by_opening(left, first)
     started, ended = left.having("started"), left.having("result")
@@ -158,7 +163,7 @@ async def _later(place: Place, session_id: str) -> None:
             assert state == "unknown", f"a call that may have run is called {state}"
         if state == "returned" and files is not None:
             assert happened, "a call is called returned and its effect is not there"
-    async with rig(place, life=3) as house:
-        await house.open(session_id)
-    assert place.journal(session_id) == first.journal, "opening again wrote something"
-    assert not [name for name in place.files() if temporary(name)], "a temporary file is left behind"
+    async with practice_server(workspace, run=3) as server:
+        await server.open(session_id)
+    assert workspace.journal(session_id) == first.journal, "opening again wrote something"
+    assert not [name for name in workspace.files() if temporary(name)], "a temporary file is left behind"

@@ -1,6 +1,6 @@
-/* Stands before the C library (LD_PRELOAD): counts the calls that change files below PROVE_DIR, in the order in which
-   they come, and lets the PROVE_N-th do PROVE_ACT: "kill", "torn" (half of a write, then killed), "short", or fail with
-   "EIO", "ENOSPC" or "EINTR". Each call is a line in the file PROVE_LOG, if there is one. Children are left alone. */
+/* Wraps the C library (LD_PRELOAD). It counts the calls that change files below PROVE_DIR, in their order, and does
+   PROVE_ACT to the PROVE_N-th call: "kill", "torn" (half of a write, then killed), "short", or fail with "EIO", "ENOSPC"
+   or "EINTR". Each call is a line in the file PROVE_LOG, if it is set. Child processes are not affected. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ static int path_of(int fd, char *path) {
 
 static int below(const char *path) { return dir && !strncmp(path, dir, strlen(dir)); }
 
-/* Whether a name in an open folder lies below PROVE_DIR; fills its path. */
+/* Whether a name in an open folder is below PROVE_DIR; fills in its path. */
 static int names(int at, const char *name, char *path) {
     if (!dir || !name) return 0;
     if (name[0] == '/') {
@@ -65,7 +65,7 @@ static void die(void) {
     for (;;) pause();
 }
 
-/* Count a call. 0: go on. 1: fail with errno. 2: be short. 3: be torn. */
+/* Count a call. 0: proceed. 1: fail with errno. 2: write half. 3: write half, then die. */
 static int hit(const char *verb, const char *path) {
     pthread_mutex_lock(&guard);
     long number = ++met;
@@ -74,7 +74,7 @@ static int hit(const char *verb, const char *path) {
         int size = snprintf(line, sizeof line, "%s %s\n", verb, path);
         int fd = syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         if (fd >= 0) {
-            if (syscall(SYS_write, fd, line, (size_t)size) < 0) { /* nothing to be done */ }
+            if (syscall(SYS_write, fd, line, (size_t)size) < 0) { /* no way to report it */ }
             syscall(SYS_close, fd);
         }
     }

@@ -1,6 +1,7 @@
-"""L3: a real process, killed for real at each operation of the port, before, after and halfway through a write.
+"""L3: a real process, really killed at each operation of the port, before, after and halfway through a write.
 
-The story and what must hold after it are those of tests/crash; here each place has one life and those after it.
+The scenario and what must hold after it are those of tests/crash; here each workspace has one killed process run and
+those after it.
 """
 
 from __future__ import annotations
@@ -9,71 +10,81 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from steadyhand.adapters.disk import system_disk
-from tests.crash.promises import WORDS, Left, Story, keeps_promises, lay_out, lives_after, lives_without, tell_story
+from steadyhand.adapters.disk.posix import system_disk
+from tests.crash.promises import (
+    WORDS,
+    Left,
+    Scenario,
+    keeps_promises,
+    later_runs,
+    lay_out,
+    play_scenario,
+    runs_without_session,
+)
 from tests.prove.tally import Tally
-from tests.support.disks import CountingDisk, KillingDisk, Operation, When
-from tests.support.turns import Place, forked
+from tests.support.faults import CountingDisk, KillingDisk, Operation, When
+from tests.support.forks import run_in_fork
+from tests.support.workspace import Workspace
 
 memory_disk = Path("/dev/shm")
 
 
 def scratch() -> Path:
-    """A new folder, in memory where there is such a file system."""
+    """A new folder, on a file system in memory if there is one."""
     return Path(tempfile.mkdtemp(prefix="steadyhand-prove-", dir=memory_disk if memory_disk.is_dir() else None))
 
 
-def operations(folder: Path, story: Story = WORDS) -> list[Operation]:
-    """All of the story, told unharmed."""
-    place = lay_out(Place.under(folder / "unharmed"), story)
+def operations(folder: Path, scenario: Scenario = WORDS) -> list[Operation]:
+    """All operations of the scenario, played without a kill."""
+    workspace = lay_out(Workspace.under(folder / "unharmed"), scenario)
 
-    async def life() -> list[Operation]:
+    async def first_run() -> list[Operation]:
         counting = CountingDisk(system_disk())
-        async with story.life(place, 1, disk=counting) as house:
-            await tell_story(house, story)
+        async with scenario.server(workspace, 1, disk=counting) as server:
+            await play_scenario(server, scenario)
         return list(counting.operations)
 
-    died = forked(life)
+    died = run_in_fork(first_run)
     assert died.value is not None
     return died.value
 
 
-def kill_everywhere(tally: Tally, story: Story, part: int, parts: int, each: int = 1) -> None:
-    """`states` counts lives that were killed. What comes before the first call is the same in every story."""
+def kill_everywhere(tally: Tally, scenario: Scenario, part: int, parts: int, each: int = 1) -> None:
+    """`states` counts process runs that were killed. What comes before the first call is the same in every scenario."""
     folder = scratch()
     try:
-        found = operations(folder, story)
-        if story is not WORDS:
+        found = operations(folder, scenario)
+        if scenario is not WORDS:
             found = found[next(at for at, one in enumerate(found) if "assistant" in one.kinds) :]
         for operation in found[part :: parts * each]:
             whens: list[When] = ["before", "after", "half"] if operation.verb == "write" else ["before", "after"]
             for when in whens:
-                _one(folder, story, operation, when, tally)
+                _one(folder, scenario, operation, when, tally)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _one(folder: Path, story: Story, operation: Operation, when: When, tally: Tally) -> None:
+def _one(folder: Path, scenario: Scenario, operation: Operation, when: When, tally: Tally) -> None:
     where = f"killed {when} operation {operation.number}: {operation}"
-    place = lay_out(Place.under(folder / f"{operation.number}-{when}"), story)
+    workspace = lay_out(Workspace.under(folder / f"{operation.number}-{when}"), scenario)
 
-    async def life() -> None:
-        async with story.life(place, 1, disk=KillingDisk(system_disk(), operation.number, when)) as house:
-            await tell_story(house, story)
+    async def first_run() -> None:
+        async with scenario.server(workspace, 1, disk=KillingDisk(system_disk(), operation.number, when)) as server:
+            await play_scenario(server, scenario)
 
     async def later() -> None:
-        left = Left.of(place, has_jobs=story.has_jobs)
+        left = Left.of(workspace, has_jobs=scenario.has_jobs)
         if left.records:
-            keeps_promises(left, await lives_after(place, story=story), story=story)
+            keeps_promises(left, await later_runs(workspace, scenario=scenario), scenario=scenario)
         else:
-            await lives_without(place, story)
+            await runs_without_session(workspace, scenario)
 
-    died = forked(life)
+    died = run_in_fork(first_run)
     tally.states += 1
     if died.signal is None:
-        tally.violation("a life was not killed", where)
+        tally.violation("a process run was not killed", where)
     try:
-        forked(later)
+        run_in_fork(later)
     except AssertionError as broken:
         tally.violation(f"a promise is broken: {str(broken).strip().splitlines()[-1][:150]}", where)
-    shutil.rmtree(place.base, ignore_errors=True)
+    shutil.rmtree(workspace.base, ignore_errors=True)

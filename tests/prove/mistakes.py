@@ -1,6 +1,6 @@
-"""Mistakes of journal, recovery and the room that replaces files: patches of the product's own functions.
+"""Mistakes in the journal, in recovery and in the module that replaces files: patches of the product's own functions.
 
-Each is what somebody could have written; tests/prove/variants.py says in words what it is and which layer catches it.
+Somebody could have written each of them; tests/prove/variants.py says in words what it is and which layer catches it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,31 @@ from typing import Any
 
 import attrs
 
-from steadyhand.core import ledger as ledgers
-from steadyhand.core import recovery
-from steadyhand.core.record import Record, Result, Stamped
+from steadyhand.domain.ledger import ledger as ledgers
+from steadyhand.domain.records.record import Record, Result, Stamped
+from steadyhand.domain.recovery import tables
 from steadyhand.journal import format as journal_format
-from steadyhand.journal import log as journal_log
-from steadyhand.journal.log import Journal
-from steadyhand.session import call as calls
-from steadyhand.session import checking, opening, resolving
-from steadyhand.session.owner import Owner
-from steadyhand.tools import change, check, content, replace
-from steadyhand.tools.content import Contents
-from steadyhand.tools.tool import Refusal
+from steadyhand.journal import journal as journal_log
+from steadyhand.journal import ownership
+from steadyhand.journal.journal import Journal
+from steadyhand.ports.disk import write_all
+from steadyhand.session.calls import execute as calls
+from steadyhand.session.calls import permission
+from steadyhand.session.inspection import file_state
+from steadyhand.session.recovery import open, resolve
+from steadyhand.session.session import Session
+from steadyhand.session.session_log import SessionLog
+from steadyhand.session.session_state import SessionState
+from steadyhand.tools.contract import Refusal
+from steadyhand.tools.writes import planned_write, postcondition_check, replace_file
+from steadyhand.tools.writes.blob_store import BlobStore
 from tests.support.sim_disk import SimDisk
 
 Patch = Callable[[], None]
 
 
 def replaced(place: Any, name: str, value: Any) -> None:
-    """What is replaced has to be there: a variant of nothing would be caught by accident."""
+    """The patched name must exist: a variant that patches nothing would be caught only by accident."""
     assert hasattr(place, name), f"{place} has no {name} any more"
     setattr(place, name, value)
 
@@ -38,24 +44,29 @@ def no_folder_sync() -> None:
 
 
 def names_not_synced() -> None:
-    replaced(opening, "make_names_durable", lambda disk, held: None)
+    replaced(open, "make_names_durable", lambda disk, held: None)
 
 
 def way_not_synced() -> None:
-    replaced(replace, "sync_way", lambda ground, folders: None)
+    replaced(replace_file, "sync_folder_names", lambda tool_context, folders: None)
+
+
+def size_not_compared() -> None:
+    replaced(ownership, "_size_loss", lambda seen, size, path: None)
 
 
 def short_write_ignored() -> None:
     replaced(journal_log, "write_all", lambda disk, file, piece: disk.write(file, piece) and None)
+    size_not_compared()  # otherwise the journal is lost at once, and nothing is acknowledged
 
 
 def short_write_of_files_ignored() -> None:
     def once(disk: Any, file: Any, piece: bytes) -> None:
         disk.write(file, piece)
 
-    replaced(replace, "write_all", once)
-    replaced(replace._Try, "_unfit", lambda self, missing: None)
-    replaced(replace._Try, "_read_back", lambda self, missing: replace.Replaced("", 0, missing))
+    replaced(replace_file, "write_all", once)
+    replaced(replace_file._AtomicReplace, "_check_temporary", lambda self, missing: None)
+    replaced(replace_file._AtomicReplace, "_read_back", lambda self, missing: replace_file.Replaced("", 0, missing))
 
 
 def sync_retried() -> None:
@@ -72,12 +83,12 @@ def sync_retried() -> None:
 
 def barrier_less(kind: type) -> Patch:
     def apply() -> None:
-        append = Owner.append
+        append = SessionLog.append
 
-        async def without(self: Owner, records: Any, barrier: bool, unless: Any = None) -> bool:
+        async def without(self: SessionLog, records: Any, barrier: bool, unless: Any = None) -> bool:
             return await append(self, records, barrier and not any(isinstance(r, kind) for r in records), unless)
 
-        replaced(Owner, "append", without)
+        replaced(SessionLog, "append", without)
 
     return apply
 
@@ -105,11 +116,12 @@ def _agree(body: bytes) -> str:
 
 
 def tail_not_cut() -> None:
-    replaced(journal_log, "_mend_tail", lambda disk, folder, file, loaded: None)
+    replaced(journal_log, "_repair_tail", lambda disk, folder, file, loaded: None)
+    size_not_compared()
 
 
 def bad_tail_is_torn() -> None:
-    read = journal_format._Reader.read
+    read = journal_format._JournalReader.read
 
     def forgiving(self: Any) -> Any:
         whole, _, last = self.content.rstrip(b"\n").rpartition(b"\n")
@@ -117,7 +129,12 @@ def bad_tail_is_torn() -> None:
             self.content = whole + b"\n" + last
         return read(self)
 
-    replaced(journal_format._Reader, "read", forgiving)
+    replaced(journal_format._JournalReader, "read", forgiving)
+
+
+def torn_start_ignored() -> None:
+    replaced(journal_format, "attempt_of_torn_start", lambda tail: None)
+    replaced(journal_log, "torn_starts_beside", lambda disk, folder, records: ())
 
 
 def unlink_not_synced() -> None:
@@ -142,97 +159,97 @@ def unlink_not_synced() -> None:
 
 
 def comparison_before_the_gate() -> None:
-    whole, difference = replace._Try.whole, replace._Try._difference
+    whole, difference = replace_file._AtomicReplace.run, replace_file._AtomicReplace._find_difference
 
     def compared_once(self: Any) -> Any:
         first = difference(self)
         if first is not None:
             return first
-        self._difference = lambda: None
+        self._find_difference = lambda: None
         return whole(self)
 
-    replaced(replace._Try, "whole", compared_once)
+    replaced(replace_file._AtomicReplace, "run", compared_once)
 
 
 def epoch_not_compared() -> None:
-    replaced(Owner, "require_epoch", lambda self, epoch: None)
+    replaced(Session, "require_epoch", lambda self, epoch: None)
 
 
 def result_lost_on_cancel() -> None:
-    async def careless(owner: Any, turn: Any, admitted: Any, evidence: Any) -> None:
-        done = await admitted.planned.run(calls._running(owner, turn, admitted, evidence))
-        await calls._record(owner, admitted, done)
+    async def careless(session: Any, turn: Any, prepared: Any, evidence: Any) -> None:
+        done = await prepared.planned.run(calls._call_context(session, turn, prepared, evidence))
+        await calls._record_result(session, prepared, done)
 
     replaced(calls, "run_and_record", careless)
 
 
 def permission_after_start() -> None:
-    permitted, start = calls.permitted, calls._start
+    ask_permission, start = permission.ask_permission, calls._record_start
     waiting: dict[str, Any] = {}
 
-    async def later(owner: Any, turn: Any, admitted: Any) -> None:
-        waiting[admitted.attempt_id] = admitted
+    async def later(session: Any, turn: Any, prepared: Any) -> None:
+        waiting[prepared.attempt_id] = prepared
 
-    async def started_first(owner: Any, turn: Any, call: Any, started: Any) -> bool:
-        if not await start(owner, turn, call, started):
+    async def started_first(session: Any, turn: Any, call: Any, started: Any) -> bool:
+        if not await start(session, turn, call, started):
             return False
-        answer = await permitted(owner, turn, waiting[started.attempt_id])
+        answer = await ask_permission(session, turn, waiting[started.attempt_id])
         return not isinstance(answer, Refusal)
 
-    replaced(calls, "permitted", later)
-    replaced(calls, "_start", started_first)
+    replaced(calls, "ask_permission", later)
+    replaced(calls, "_record_start", started_first)
 
 
 def two_terminal_records() -> None:
-    decide = opening.decide
+    decide = open.decide
 
     def again(ledger: Any, reading: Any) -> Any:
         found = decide(ledger, reading)
         ended = [
             call for call in ledger.calls.values() if call.attempt and call.attempt.started and call.attempt.result
         ]
-        return found + [opening.Verdict(call, call.attempt, "unknown_after_restart", True) for call in ended]
+        return found + [open.Verdict(call, call.attempt, "unknown_after_restart", True) for call in ended]
 
-    replaced(opening, "decide", again)
+    replaced(open, "decide", again)
 
 
 def displaced_save_is_litter() -> None:
-    replaced(check, "_disposable", lambda *_: True)
-    replaced(replace._Try, "_displaced_is_before", lambda self: True)
+    replaced(postcondition_check, "_is_disposable", lambda *_: True)
+    replaced(replace_file._AtomicReplace, "_is_displaced_content_before", lambda self: True)
 
 
 def inspection_not_stored() -> None:
-    record_or_refuse = Owner.record_or_refuse
+    record_or_refuse = SessionLog.record_or_refuse
 
     async def shown(self: Any, records: Any) -> None:
         if any(record.kind == "inspection" for record in records):
-            opening.show(self.ledger, records)
+            self._state.ledger.apply_unrecorded(records)
             return
         await record_or_refuse(self, records)
 
-    replaced(Owner, "record_or_refuse", shown)
+    replaced(SessionLog, "record_or_refuse", shown)
 
 
 def cancel_not_looked_at() -> None:
-    """The old attempt goes on behind the verdict of the next owner: settled with a survivor alive."""
-    body = change.PlannedChange._body
+    """The old attempt goes on behind the verdict of the next lock holder: settled with a survivor alive."""
+    body = planned_write.PlannedChange._perform
 
     def deaf(self: Any, running: Any) -> Any:
-        return body(self, attrs.evolve(running, cancelled=lambda: False))
+        return body(self, attrs.evolve(running, is_cancelled=lambda: False))
 
-    replaced(change.PlannedChange, "_body", deaf)
+    replaced(planned_write.PlannedChange, "_perform", deaf)
 
 
 def settled_without_sync() -> None:
-    replaced(checking, "make_durable", lambda ground, evidence: True)
-    replaced(resolving, "make_durable", lambda ground, evidence: True)
+    replaced(file_state, "make_durable", lambda tool_context, evidence: True)
+    replaced(resolve, "make_durable", lambda tool_context, evidence: True)
     # Clearing the temporary file syncs the folder too.
-    clear = check.clear_temporary
+    clear = postcondition_check.remove_temporary
 
-    def unsynced(ground: Any, *rest: Any) -> Any:
-        return clear(attrs.evolve(ground, disk=Unsynced(ground.disk)), *rest)
+    def unsynced(tool_context: Any, *rest: Any) -> Any:
+        return clear(attrs.evolve(tool_context, disk=Unsynced(tool_context.disk)), *rest)
 
-    replaced(checking, "clear_temporary", unsynced)
+    replaced(file_state, "remove_temporary", unsynced)
 
 
 class Unsynced:
@@ -266,31 +283,31 @@ def written_in_place() -> None:
             disk.close(disk.create(folder, name, 0o666))
         file = disk.open_append(folder, name)
         disk.truncate(file, 0)
-        content.write_all(disk, file, self._content)
+        write_all(disk, file, self._content)
         disk.sync(file)
         disk.close(file)
         disk.sync_folder(folder)
         return self._read_back(missing)
 
-    replaced(replace._Try, "_replace", in_place)
+    replaced(replace_file._AtomicReplace, "_replace", in_place)
 
 
 def start_called_not_run() -> None:
-    classify = recovery.classify
+    classify = tables.classify
 
     def hopeful(reached: Any, *rest: Any) -> Any:
         return classify("intent" if reached == "started" else reached, *rest)
 
-    replaced(opening, "classify", hopeful)
+    replaced(open, "classify", hopeful)
 
 
 def checkpoint_not_synced() -> None:
-    keep = Contents.keep
+    keep = BlobStore.store
 
-    def lazy(self: Contents, piece: bytes, attempt_id: str) -> Any:
+    def lazy(self: BlobStore, piece: bytes, attempt_id: str) -> Any:
         return keep(attrs.evolve(self, disk=_UnsyncedFiles(self.disk)), piece, attempt_id)
 
-    replaced(Contents, "keep", lazy)
+    replaced(BlobStore, "store", lazy)
 
 
 class _UnsyncedFiles(Unsynced):
@@ -315,17 +332,30 @@ def broken_journal_goes_on() -> None:
         self.broken = None
         return append(self, records, barrier)
 
+    change_status = SessionState.change_status
+
+    def forgiving(self: SessionState, event: Any, why: Any = None) -> None:
+        if event != "journal_broke":
+            change_status(self, event, why)
+
     replaced(Journal, "append", again)
+    replaced(SessionState, "change_status", forgiving)
 
 
 def result_before_effect() -> None:
     run = calls.run_and_record
 
-    async def early(owner: Any, turn: Any, admitted: Any, evidence: Any) -> None:
+    async def early(session: Any, turn: Any, prepared: Any, evidence: Any) -> None:
         first: list[Record] = [
-            Result(admitted.attempt_id, admitted.call.call_id, admitted.call.turn_id, "returned", check="satisfied")
+            Result(
+                attempt_id=prepared.attempt_id,
+                call_id=prepared.call.call_id,
+                turn_id=prepared.call.turn_id,
+                outcome="returned",
+                check="satisfied",
+            )
         ]
-        await owner.append(first, barrier=True)
-        await run(owner, turn, admitted, evidence)
+        await session.log.append(first, barrier=True)
+        await run(session, turn, prepared, evidence)
 
     replaced(calls, "run_and_record", early)

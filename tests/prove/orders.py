@@ -1,6 +1,6 @@
-"""What must stand in which order in a journal, of retries, restores, background commands and the model's settlements.
+"""The order of records in a journal: retries, restores, background commands and settlements by the model.
 
-Part of the truth (tests/prove/truth.py), and like it read from the raw records alone, with no code of the product.
+It is part of the truth (tests/prove/truth.py), and like it reads the raw records alone, with no code of the product.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ def broken_orders(records: list[Json]) -> list[str]:
 
 
 def _redone(records: list[Json]) -> list[str]:
-    """A retry is the same intention under another attempt, which the old one gave up for; a restore is called done only
-    after it was (rows A5, F2, N2, [I10])."""
+    """A retry is the same intention under another attempt, for which the old one is superseded; a restore is reported
+    as done only after it was done (rows A5, F2, N2, [I10])."""
     found = []
     intents: dict[str, Json] = {}
     done: set[str] = set()  # attempts that are known to have happened
@@ -32,11 +32,11 @@ def _redone(records: list[Json]) -> list[str]:
                 if old is not None and any(old[name] != record[name] for name in ("key", "scope", "argumentsDigest")):
                     found.append("a retry is not the same intention")
             case "started":
-                # What it waited for may have been the same intention, which is done by now: then its key is another.
+                # It may have waited for the same intention, which is done by now: then it has another key.
                 intents.get(attempt, {}).update({"key": record["key"]} if "key" in record else {})
                 old_id = intents.get(attempt, {}).get("retryOf")
                 if old_id is not None and given_up.get(old_id) != attempt:
-                    found.append("a retry started before the old request was given up")
+                    found.append("a retry started before the old attempt was superseded")
             case "result" if record["outcome"] == "returned" or record.get("check") == "satisfied":
                 done.add(attempt)
             case "settlement":
@@ -46,7 +46,7 @@ def _redone(records: list[Json]) -> list[str]:
                 if settled == "superseded":
                     given_up[attempt] = record["supersededBy"]
                     if record["supersededBy"] not in intents:
-                        found.append("an attempt is given up for one that is nowhere")
+                        found.append("an attempt is superseded by one that is not recorded")
                 restores = (one for one in done if intents.get(one, {}).get("restoreOf") == attempt)
                 if settled == "restored" and not any(restores):
                     found.append("an attempt is called restored and no restore has happened")
@@ -56,19 +56,19 @@ def _redone(records: list[Json]) -> list[str]:
 
 
 def _settled_by_model(records: list[Json]) -> list[str]:
-    """What the model settles is an effect with a start of its own (row B5)."""
+    """A settlement by the model is an effect with its own start (row B5)."""
     tools = {record["attemptId"]: record["tool"] for record in records if record["kind"] == "intent"}
     begun = False
     found = []
     for record in records:
         begun = begun or (record["kind"] == "started" and tools.get(record["attemptId"]) == "settle_effect")
         if record["kind"] == "settlement" and record["by"] == "model" and not begun:
-            found.append("the model settled something without a start of its own")
+            found.append("the model settled an effect without its own start")
     return found
 
 
 def _jobs(records: list[Json]) -> list[str]:
-    """A background command has its start, and is no uncertain effect once that returned (row E5)."""
+    """A background command has its start, and is no uncertain effect once the start has returned (row E5)."""
     started: set[str] = set()
     jobs: set[str] = set()
     found = []

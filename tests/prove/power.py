@@ -1,17 +1,16 @@
-"""Every state that a power loss may leave, made from the log of a `SimDisk`.
+"""Every state that a power loss may leave, computed from the log of a `SimDisk`.
 
-After each operation of the log the power may fail. Then the disk has, independently of each other:
+Power may fail after each operation of the log. Then the disk has, independently of each other:
 
     names    any subset of the directory operations whose folder was not synced after them (above `subsets_max`
-             operations: every beginning, each one lost, each one alone)
-    bytes    of each file, of its writes since its last sync: any beginning; the next one torn, at each byte of a
-             journal and at sectors elsewhere, what is missing absent or zero; the size grown and no data; one lost
-             and the next one there; any one sector of all of it zero
+             operations: every prefix, each one lost, each one alone)
+    bytes    for each file, of its writes since its last sync: any prefix; the next write torn, at each byte of a
+             journal and at sectors elsewhere, with the missing part absent or zero; the size grown without data; one
+             write lost and the next one there; any one sector of all of it zero
 
-A sync that failed wrote nothing (`gate` "lost") or everything ("kept"), and later syncs do not write it. Where the
-product of all choices is above `product_max`, each choice of a file is taken with both extremes of everything else,
-and the folders' subsets with the extremes of the files. States that are equal in content and in what was promised by
-then are one.
+A sync that failed wrote nothing (`gate` "lost") or everything ("kept"), and later syncs do not write it. If the product
+of all choices is above `product_max`, each choice of a file is combined with both extremes of everything else, and the
+folders' subsets with the extremes of the files. States with equal content and equal promises count as one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tests.support.sim_disk import ROOT, Entry, SimDisk, Tree
 
 sector_bytes = 512
 subsets_max = 7
-"""So many directory operations have all their subsets taken."""
+"""Up to this number of directory operations, all their subsets are taken."""
 product_max = 600
 JOURNAL = "journal.jsonl"
 
@@ -37,7 +36,7 @@ Gate = Literal["lost", "kept"]
 
 @attrs.frozen
 class State:
-    """One state after a power loss. `marks`: how many marks of the log were passed by then."""
+    """One state after a power loss. `marks`: the number of marks of the log before it."""
 
     prefix: int
     marks: int
@@ -74,7 +73,7 @@ class _Names:
 
 @attrs.define
 class _Pending:
-    """What is durable for certain, and what may be."""
+    """What is certainly durable, and what may be."""
 
     folders: dict[int, dict[str, int]]
     files: dict[int, bytes]
@@ -85,7 +84,7 @@ class _Pending:
     folder_choices: list[_Names] | None = None
 
     def take(self, entry: Entry, gate: Gate) -> None:
-        """One operation more."""
+        """Add one operation."""
         match entry:
             case ("write" | "truncate", int(inode), *_):
                 self.writes.setdefault(inode, []).append(entry)
@@ -127,7 +126,7 @@ def states(
     part: int = 0,
     parts: int = 1,
 ) -> Iterator[State]:
-    """Every distinct state for each beginning of the log of at least `after` operations; of `parts` shares, one."""
+    """Every distinct state for each prefix of the log of at least `after` operations; one share of `parts`."""
     seen: set[int] = set()
     pending = _Pending({inode: dict(each) for inode, each in disk.first.folders.items()}, dict(disk.first.files))
     for made in disk.log:
@@ -185,7 +184,7 @@ def _combined(folders: list[Any], files: list[list[bytes]], product: int) -> Ite
 
 
 def _extremes(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Each value of each axis with all others at their first, and all others at their last."""
+    """Each value of each axis, with all others at their first, and with all others at their last."""
     for place, axis in enumerate(axes):
         for end in (0, -1):
             rest = [other[end] for other in axes]
@@ -194,7 +193,7 @@ def _extremes(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _name_choices(durable: dict[int, dict[str, int]], pending: list[Entry]) -> list[_Names]:
-    """First: nothing of it. Last: all."""
+    """The first choice: nothing is durable. The last: everything is."""
     count = len(pending)
     subsets: Iterable[tuple[bool, ...]]
     if count <= subsets_max:
@@ -216,7 +215,8 @@ def _name_choices(durable: dict[int, dict[str, int]], pending: list[Entry]) -> l
 
 
 def _touches(entry: Entry, folder: int) -> bool:
-    """Whether the sync of this folder makes the operation durable; a move lasts with either, being one step."""
+    """Whether a sync of this folder makes the operation durable; either folder of a move does, because a move is one
+    step."""
     return entry[1] == folder or (entry[0] == "rename_to" and entry[3] == folder)
 
 
@@ -252,7 +252,7 @@ def _applied(content: bytes, writes: Iterable[Entry]) -> bytes:
 
 
 def _byte_choices(durable: bytes, writes: list[Entry], grown: int | None, torn: Torn) -> list[bytes]:
-    """What a file may hold. First: nothing of it. Last: all."""
+    """What a file may contain. The first choice: nothing is durable. The last: everything is."""
     found = dict.fromkeys([durable])
     if grown is not None:
         found[durable.ljust(grown, b"\0")] = None

@@ -1,9 +1,9 @@
-"""L1: power loss at every moment of a story, of the recovery after it, and of the decisions taken then.
+"""L1: power loss at every moment of a scenario, of the recovery after it, and of the decisions in that recovery.
 
-For each state the promises are judged on the disk; then the session is opened, judged again, and opened once more,
-which has to change nothing. Wherever an opening did something that none did before in the same way, power is lost
-again at every moment of it, and so on to a depth of `depth_max`. Besides power loss from the start, a process is killed
-after each operation of a story, so that the next one stands on what is not durable, and power is lost during that one.
+For each state the promises are judged on the disk. Then the session is opened, judged again, and opened once more,
+which must change nothing. If an opening did something that no opening before did in the same way, power is lost again
+at every moment of it, down to a depth of `depth_max`. Besides power loss from the start, a process is killed after each
+operation of a scenario, so that the next one works on data that is not durable, and power is lost during that one.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from __future__ import annotations
 import anyio
 import attrs
 
-from steadyhand.core.recovery import SettleSetting
-from steadyhand.core.refusal import Refused
-from tests.prove.lives import SESSION, Reopened, Story, life, many, outcomes, reopened, seen
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.recovery.tables import SettleSetting
 from tests.prove.power import Torn, states
+from tests.prove.simulated_server import SESSION, Reopened, Scenario, many, outcomes, reopened, seen, simulated_server
 from tests.prove.tally import Tally
 from tests.prove.truth import Bytes, Scene, Truth, broken_by_recovery, broken_on_disk, counted, read, truths
 from tests.support.sim_disk import SimDisk, Tree
 
 depth_max = 3
 nested_each = 400
-"""Of states whose recovery does what another did already, every so manieth is followed by power loss all the same."""
+"""One in this many states is followed by power loss, although its recovery does the same as an earlier one."""
 
 
 @attrs.define
 class Prover:
-    """Judges states of one story; what was found is in `tally`."""
+    """Judges the states of one scenario and puts what it finds into `tally`."""
 
     scene: Scene
     tally: Tally
@@ -38,7 +38,7 @@ class Prover:
         self, disk: SimDisk, before: Truth, where: str, torn: Torn, *, after: int = 0, part: int = 0, parts: int = 1,
         product: int = 600, depth: int = 1,
     ) -> None:  # fmt: skip
-        """Every state that power loss leaves of this log, judged and opened."""
+        """Every state that a power loss leaves of this log, judged and opened."""
         known = truths(disk.log, before)
         for state in states(disk, after, torn, "lost", product, part, parts):
             told = f"{where}; power lost after operation {state.prefix} of {len(disk.log)}"
@@ -49,7 +49,7 @@ class Prover:
         self.judged(SimDisk(tree), truth, where, depth)
 
     def judged(self, disk: SimDisk, truth: Truth, where: str, depth: int) -> Reopened | None:
-        """Judge the disk as it lies there, open it, judge that, open it again; then lose power in the opening."""
+        """Judge the disk as it is, open it, judge that, open it again; then lose power in the opening."""
         lies = seen(disk, self.scene.session_id)
         self._found(broken_on_disk(self.scene, truth, lies), where)
         begun = len(disk.log)
@@ -100,7 +100,7 @@ class Prover:
             self._found(["opening again says something else"], where)
 
     def _known(self, before: Bytes, found: Reopened, depth: int) -> bool:
-        """Whether an opening of exactly this was judged already; what was cut off a journal is never read again."""
+        """Whether an opening of exactly this disk was judged already; bytes cut off a journal are never read again."""
         stored = frozenset(each for each in before.stored.items() if not each[0].startswith("torn-"))
         key = hash((depth, before.journal, frozenset(before.work.items()), stored, frozenset(outcomes(found.ledger))))
         known = key in self._opened_again
@@ -124,7 +124,7 @@ class Prover:
 
 
 class SimDiskPart(SimDisk):
-    """A disk with only the beginning of its log."""
+    """A disk with only a prefix of its log."""
 
     @staticmethod
     def of(disk: SimDisk, length: int) -> SimDisk:
@@ -134,47 +134,50 @@ class SimDiskPart(SimDisk):
 
 
 def lose_power(
-    story: Story, tally: Tally, torn: Torn, part: int, parts: int, product: int = 600, *, nested: bool = True
+    scenario: Scenario, tally: Tally, torn: Torn, part: int, parts: int, product: int = 600, *, nested: bool = True
 ) -> None:
-    """Every state of a story, or a share of them; `nested`: of its recovery too."""
-    disk = story.told()
-    _ended_in_order(story, disk, tally)
-    Prover(story.scene, tally).every_state(
-        disk, Truth(), story.name, torn, part=part, parts=parts, product=product, depth=1 if nested else depth_max
+    """Every state of a scenario, or a share of them; `nested`: also of its recovery."""
+    disk = scenario.played()
+    _ended_in_order(scenario, disk, tally)
+    Prover(scenario.scene, tally).every_state(
+        disk, Truth(), scenario.name, torn, part=part, parts=parts, product=product, depth=1 if nested else depth_max
     )
 
 
-def _ended_in_order(story: Story, disk: SimDisk, tally: Tally) -> None:
-    """Where nothing failed each body that was entered has its result, stopped or not [I2]."""
+def _ended_in_order(scenario: Scenario, disk: SimDisk, tally: Tally) -> None:
+    """If nothing failed, each body that was entered has its result, cancelled or not [I2]."""
     ended = {record["attemptId"] for record in read(seen(disk).journal or b"").of("result")}
     if not truths(disk.log)[-1].ran <= ended:
-        tally.violation("a result is lost though nothing failed", story.name)
+        tally.violation("a result is lost though nothing failed", scenario.name)
     if disk.misused:
-        tally.violation("a handle is used that is closed", story.name)
+        tally.violation("a closed handle is used", scenario.name)
 
 
-def kill_then_lose_power(story: Story, tally: Tally, part: int, parts: int, settle: SettleSetting = "checked") -> None:
-    """Killed after each operation, opened by the next process, and power lost at every moment since then."""
-    disk = story.told()
+def kill_then_lose_power(
+    scenario: Scenario, tally: Tally, part: int, parts: int, settle: SettleSetting = "checked"
+) -> None:
+    """Kill after each operation, open in the next process, and lose power at every moment since then."""
+    disk = scenario.played()
     known = truths(disk.log)
-    prover = Prover(story.scene, tally, settle)
+    prover = Prover(scenario.scene, tally, settle)
     marks = 0
     for prefix in range(len(disk.log) + 1):
         if prefix % parts == part:
             found = SimDisk.killed_after(disk, prefix)
             tally.states += 1
-            where = f"{story.name}, killed after operation {prefix}"
+            where = f"{scenario.name}, killed after operation {prefix}"
             lies = seen(found)
-            prover._found(broken_on_disk(story.scene, known[marks], lies), where)
+            prover._found(broken_on_disk(scenario.scene, known[marks], lies), where)
             if prover._opened(found, known[marks], lies, where, depth_max + 1) is not None:
                 prover.every_state(found, Truth(), f"{where}, opened", "sector", after=prefix, product=24, depth=2)
             if not known[marks].created:
-                _lived_on(story, prover, SimDisk.killed_after(disk, prefix), where)
+                _worked_on(scenario, prover, SimDisk.killed_after(disk, prefix), where)
         marks += prefix < len(disk.log) and disk.log[prefix][0] == "mark"
 
 
-def _lived_on(story: Story, prover: Prover, disk: SimDisk, where: str) -> None:
-    """Killed before anybody was told of the session; who finds it works in it, and that is promised then."""
+def _worked_on(scenario: Scenario, prover: Prover, disk: SimDisk, where: str) -> None:
+    """Killed before a client was told of the session. The process that finds the session works in it, and that work is
+    promised then."""
     begun = len(disk.log)
     if not anyio.run(_work, disk):
         return
@@ -182,11 +185,11 @@ def _lived_on(story: Story, prover: Prover, disk: SimDisk, where: str) -> None:
 
 
 async def _work(disk: SimDisk) -> bool:
-    async with life(disk, 2) as stage:
+    async with simulated_server(disk, 2) as server:
         try:
-            await stage.house.open(SESSION, 100)
+            await server.registry.open(SESSION, 100)
         except Refused:
             return False
-        await stage.say(f'write new.txt with "{many("new")}"')
+        await server.turn(f'write new.txt with "{many("new")}"')
         disk.mark("created")
         return True

@@ -1,4 +1,4 @@
-"""What one job of the proof counts, and how jobs are summed up."""
+"""The counts of one job of the proof, and how the counts of jobs are added."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 import attrs
 
 examples_max = 3
-"""Of each kind of violation, with the state that shows it."""
+"""For each kind of violation, with the state that shows it."""
 
 
 class Enough(BaseException):

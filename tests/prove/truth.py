@@ -1,11 +1,14 @@
-"""What must hold in every state, whoever made it: the promises, read anew from the bytes on disk.
+"""What must hold in every state, whoever made it: the promises, read independently from the bytes on disk.
 
-`Truth` is what was promised and begun by then, taken from the marks of the log. `broken_on_disk` judges a state as it
-lies there, before anything of the product has touched it: nothing acknowledged is lost, each effect has its start, and
-whatever the journal says of a file is true of that file's bytes in this very state. `broken_by_recovery` judges what
-the product then says and does. Both return sentences; none means that all promises hold.
+`Truth` is what was promised and begun by then, from the marks of the log. `broken_on_disk` judges a state as it is,
+before the product has read it: nothing acknowledged is lost, each effect has its start, and whatever the journal says
+of a file is true for the bytes of that file in this very state. `broken_by_recovery` judges what the product then says
+and does. Both return sentences; no sentence means that all promises hold.
 
-The reader here shares no code with the product. `Counted` has what is no lie and yet worth showing.
+While a file is written in place, it may be a mix of old and new, but only then; recovery has to call such a mix
+uncertain.
+
+The reader here shares no code with the product. `counted` has what breaks no promise but is worth showing.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from functools import lru_cache
 
 import attrs
 
-from steadyhand.core.ledger import Ledger
+from steadyhand.domain.ledger.ledger import Ledger
 from tests.prove.orders import UNCERTAIN, Json, broken_orders
 from tests.support.sim_disk import Entry, Tree
 
 STATE, WORK = "/state", "/work"
+MIX = "a mix"
+"""Stands for any content of a file that is being written in place."""
 DID_NOT_RUN = frozenset({"refused", "not_started", "interrupted_before_execution", "interrupted"})
 lines_kept_max = 50_000
 
@@ -86,14 +91,14 @@ class Raw:
 
     records: list[Json]
     sums: set[tuple[int, str]]
-    damaged: int  # lines that are none, and a tail that is none
+    damaged: int  # invalid lines, and an invalid tail
 
     def of(self, kind: str) -> list[Json]:
         return [record for record in self.records if record["kind"] == kind]
 
 
 def read(content: bytes) -> Raw:
-    """Every record that proves itself."""
+    """Every record with a valid checksum."""
     raw = Raw([], set(), 0)
     *lines, tail = content.split(b"\n")
     if tail.strip(b"\0"):
@@ -134,7 +139,7 @@ def digest(content: bytes) -> str:
 
 @attrs.frozen
 class Bytes:
-    """What of a state the promises are about."""
+    """The part of a state that the promises are about."""
 
     journal: bytes | None
     work: Mapping[str, bytes]  # path below the workspace's parent → bytes
@@ -153,7 +158,8 @@ def bytes_of(tree: Tree, session_id: str) -> Bytes:
 
 @attrs.frozen
 class Scene:
-    """What a story is about. `first`: path → digest of the files before it. `opaque`: files only commands touch."""
+    """What a scenario is about. `first`: path → digest of the files before it. `opaque`: files that only commands
+    change."""
 
     session_id: str
     first: Mapping[str, str]
@@ -162,7 +168,7 @@ class Scene:
 
 
 def broken_on_disk(scene: Scene, truth: Truth, seen: Bytes) -> list[str]:
-    """The promises that do not hold in a state as it lies there."""
+    """The promises that do not hold in a state as it is."""
     raw = read(seen.journal or b"")
     found = []
     if truth.created and not raw.records:
@@ -172,7 +178,7 @@ def broken_on_disk(scene: Scene, truth: Truth, seen: Bytes) -> list[str]:
         found.append("an acknowledged record is lost")
     numbers = [record["seq"] for record in raw.records]
     if numbers != sorted(set(numbers)):
-        found.append("a number stands twice or out of order")
+        found.append("a sequence number is repeated or out of order")
     found += _files(scene, truth, raw, seen)
     found += _stored(raw, seen)
     found += _order(scene, truth, raw)
@@ -180,31 +186,59 @@ def broken_on_disk(scene: Scene, truth: Truth, seen: Bytes) -> list[str]:
 
 
 def _possible(scene: Scene, truth: Truth, raw: Raw) -> dict[str, set[str | None]]:
-    """Path → the contents that what the journal says leaves possible.
+    """Path → the contents that are possible by what the journal says.
 
-    While a call is under way, a save at the one of its paths may stand at the other."""
+    While a call runs, a save of one of its paths may be at the other path.
+    """
     possible: dict[str, set[str | None]] = {path: {content} for path, content in scene.first.items()}
     evidence: dict[str, list[Json]] = {}
+    names = _names(raw)
     for record in raw.records:
         attempt = record.get("attemptId")
         match record["kind"]:
             case "started":
-                evidence[str(attempt)] = record.get("evidence", [])
+                evidence[str(attempt)] = [each for one in record.get("evidence", []) for each in _by_name(one, names)]
                 paths = [one["resolved"] for one in evidence[str(attempt)]]
                 saves = {truth.saving[path] for path in paths if path in truth.saving}
                 for one in evidence[str(attempt)]:
                     possible.setdefault(one["resolved"], {None}).update({one.get("intended")}, saves)
+                    if one.get("inPlace"):
+                        possible[one["resolved"]].add(MIX)
             case "result" | "settlement":
-                side = _side(record)
-                for one in evidence.get(str(attempt), []) if side is not None else []:
-                    possible[one["resolved"]] = {one.get(str(side))}
+                for one in evidence.get(str(attempt), []):
+                    side = _side(record) or ("before" if one.get("inPlace") and _undid(record) else None)
+                    if side is not None:
+                        possible[one["resolved"]] = {one.get(side)}
             case _:
                 pass
     return possible
 
 
+def _names(raw: Raw) -> dict[str, list[str]]:
+    """Identity of a file that is written in place → its names, as the scopes say."""
+    found: dict[str, list[str]] = {}
+    for record in [*raw.of("intent"), *raw.of("started")]:
+        scope = record.get("scope", {})
+        for one in scope.get("identities", []):
+            found[one] = scope["paths"]
+    return found
+
+
+def _by_name(one: Json, names: Mapping[str, list[str]]) -> list[Json]:
+    """The evidence of one path, once for each name that the file has."""
+    if not one.get("inPlace"):
+        return [one]
+    every = next((paths for paths in names.values() if one["resolved"] in paths), [one["resolved"]])
+    return [{**one, "resolved": path} for path in every]
+
+
+def _undid(record: Json) -> bool:
+    """Whether a result says that nothing was changed."""
+    return record["kind"] == "result" and record["outcome"] in ("failed", "stopped")
+
+
 def _side(record: Json) -> str | None:
-    """Whether a record says that the intended content, or the one before, is there."""
+    """Whether a record says that the intended content is there, or the content before."""
     if record["kind"] == "settlement":
         return {"checked_present": "intended", "checked_absent": "before"}.get(record["settled"])
     if record.get("check") in ("satisfied", "unchanged"):
@@ -220,12 +254,14 @@ def _files(scene: Scene, truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
         now = None if content is None else digest(content)
         if now in possible.get(path, {None}) or now == truth.saving.get(path, ""):
             continue
+        if content is not None and MIX in possible.get(path, ()):
+            continue
         found.append("a file is not what the journal says, or was changed without a durable start")
     temporaries = _temporaries(raw)
     for path in seen.work:
         if path in possible or path in scene.first or path in scene.opaque or path in temporaries:
             continue
-        if path.endswith("/.save"):  # of the editor that is played; a torn try of it is its own
+        if path.endswith("/.save"):  # of the simulated editor; a torn try is the editor's own file
             continue
         found.append("a file appeared without a durable start")
     ran_commands = any(record.get("mark") for record in raw.of("started"))
@@ -239,7 +275,8 @@ def _files(scene: Scene, truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
 
 
 def _moved(truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
-    """What the last call moves stands somewhere at every moment, unless somebody else wrote over it (row W3)."""
+    """The content that the last call moves is somewhere at every moment, unless somebody else wrote over it (row
+    W3)."""
     starts = [record.get("evidence", []) for record in raw.of("started")]
     if not starts or len(starts[-1]) != 2:
         return []
@@ -248,11 +285,11 @@ def _moved(truth: Truth, raw: Raw, seen: Bytes) -> list[str]:
     moves = start.get("intended") is None and goal.get("intended") == start["before"]
     if not moves or saved or any(digest(content) == start["before"] for content in seen.work.values()):
         return []
-    return ["what was to be moved stands nowhere"]
+    return ["the content that was to be moved is nowhere"]
 
 
 def _temporaries(raw: Raw) -> dict[str, str]:
-    """Path of every temporary file that a start names → its attempt."""
+    """The path of every temporary file that a start names → its attempt."""
     return {
         one["resolved"].rpartition("/")[0] + "/" + one["temporary"]: record["attemptId"]
         for record in raw.of("started")
@@ -262,7 +299,7 @@ def _temporaries(raw: Raw) -> dict[str, str]:
 
 
 def _stored(raw: Raw, seen: Bytes) -> list[str]:
-    """What records point at is there and is what its name says."""
+    """What records refer to is there, and its content matches its name."""
     wanted = {
         f"checkpoints/{one['checkpoint']}"
         for record in raw.of("started")
@@ -282,11 +319,12 @@ def _stored(raw: Raw, seen: Bytes) -> list[str]:
 
 
 def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
-    """What may stand only after something else, and only once."""
+    """What may come only after something else, and only once."""
     found = []
     stood: dict[str, set[str]] = {}
     inspections: set[str] = set()
     void = _void(raw)
+    undoing = {record["attemptId"] for record in raw.of("intent") if record.get("restoreOf")}
     for record in raw.records:
         if record["seq"] in void:
             continue
@@ -301,10 +339,11 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
             and record["settled"] not in ("restored", "superseded")
         ):
             found.append("an attempt is settled twice")
-        if kind == "started" and scene.asks and raw.damaged == 0 and "permission" not in before:
+        asks = scene.asks or (kind == "started" and attempt not in undoing and _is_in_place(record))
+        if kind == "started" and asks and raw.damaged == 0 and "permission" not in before:
             found.append("something started before its permission was recorded")
         if kind == "settlement" and record["by"] != "recovery" and record.get("inspectionId") not in inspections:
-            found.append("a settlement stands without the inspection it rests on")
+            found.append("a settlement is there without the inspection it rests on")
         if kind == "inspection":
             inspections.add(record["inspectionId"])
         before.add(kind)
@@ -320,6 +359,10 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
         standing = [record for record in raw.records if record["seq"] not in void]
         found += broken_orders(standing)
     return found
+
+
+def _is_in_place(record: Json) -> bool:
+    return any(one.get("inPlace") for one in record.get("evidence", []))
 
 
 def _void(raw: Raw) -> set[int]:
@@ -339,7 +382,7 @@ def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, 
     if not raw_before.sums <= raw.sums:
         found.append("recovery lost a record")
     if ledger.refused and raw_before.damaged == 0:
-        found.append("the journal holds records that may not stand there")
+        found.append("the journal holds records that are not allowed there")
     for attempt_id in truth.ran:
         attempt = ledger.attempts.get(attempt_id)
         if attempt is None or attempt.result is None or attempt.result.outcome in DID_NOT_RUN:
@@ -347,6 +390,8 @@ def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, 
     for call in ledger.calls.values():
         if (call.attempt is None and call.reply is None) or (call.attempt is not None and call.attempt.open):
             found.append("a call has no end")
+    if any(_is_called_certain(record, after, ledger) for record in raw.of("started")[-1:]):
+        found.append("a half-written file is called certain")
     ended = {record["attemptId"]: record for record in raw.of("result")}
     for path, attempt_id in _temporaries(raw).items():
         result = ended.get(attempt_id)
@@ -358,12 +403,24 @@ def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, 
     return found
 
 
+def _is_called_certain(started: Json, after: Bytes, ledger: Ledger) -> bool:
+    """Whether a start in place left a mix of old and new, and its attempt needs no decision."""
+    for one in started.get("evidence", []):
+        content = after.work.get(one["resolved"])
+        if one.get("inPlace") and content is not None and digest(content) not in (one["before"], one["intended"]):
+            attempt = ledger.attempts.get(started["attemptId"])
+            return attempt is None or not (
+                attempt.uncertain or (attempt.settlement and attempt.settlement.by == "user")
+            )
+    return False
+
+
 def counted(truth: Truth, before: Bytes, ledger: Ledger, damaged: int) -> Counter[str]:
-    """No lies, and yet worth showing."""
+    """Cases that break no promise, and are worth showing."""
     shown: Counter[str] = Counter()
     for attempt in ledger.attempts.values():
         if attempt.result and attempt.result.outcome in UNCERTAIN and attempt.attempt_id not in truth.ran:
             shown["called unknown though it did not run"] += 1
     if damaged:
-        shown["power loss told as damage"] += 1
+        shown["power loss reported as damage"] += 1
     return shown

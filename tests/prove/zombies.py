@@ -1,16 +1,16 @@
-"""L7: an old owner or an old attempt that is stopped and goes on later, and children that hide.
+"""L7: an old lock holder or an old attempt that stops and goes on later, and children that hide.
 
-`stopped_owners`: a real process is stopped (SIGSTOP) before each operation of the story, another one opens the session,
-the first goes on. The owner lock holds: the second writes nothing, changes nothing and says who has it, and the first
-ends its story as if nobody had come.
+`stopped_owners`: a real process is stopped (SIGSTOP) before each operation of the scenario, another one opens the
+session, the first one goes on. The lock holds: the second process writes nothing, changes nothing and names the lock
+holder, and the first one ends its scenario as if the second had never come.
 
-`stopped_attempts`: one operation of a body hangs, its session is closed and opened anew, the operation goes on then.
-Whatever was settled in between stays true: the old attempt does not commit behind a verdict.
+`stopped_attempts`: one operation of a body hangs, its session is closed and opened again, then the operation goes on.
+Whatever was settled in between stays true: the old attempt commits nothing behind a verdict.
 
-`left_jobs`: a background command outlives its killed server; it is told, and ended by its mark alone.
+`left_jobs`: a background command outlives its killed server; it is reported, and ended by its mark alone.
 
-`hiding_children`: a command leaves children behind that leave its session, clear their environment, fork twice, close
-their descriptors, and its server is killed. Each that carries the mark is named; the others are never denied.
+`hiding_children`: a command leaves children that leave its session, clear their environment, fork twice or close their
+descriptors, and its server is killed. Every child with the mark is named; the server never denies the others.
 """
 
 from __future__ import annotations
@@ -27,22 +27,27 @@ from typing import TypeVar
 import anyio
 import attrs
 
-from steadyhand.adapters.disk import system_disk
-from steadyhand.core.refusal import Refused
-from steadyhand.core.views import InspectionView
-from steadyhand.ports import Survivor
-from steadyhand.session import house as houses
-from steadyhand.session import resolving
-from tests.crash.promises import SESSION, WORDS, lay_out, tell_story
+from steadyhand.adapters.disk.posix import system_disk
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.views.types import InspectionView
+from steadyhand.ports.processes import OrphanProcess
+from steadyhand.session.recovery.resolve import ResolutionRequest
+from steadyhand.session.service import acquire
+from steadyhand.session.service import registry as registry_module
+from steadyhand.session.service.resolutions import resolve
+from tests.crash.promises import SESSION, WORDS, lay_out, play_scenario
 from tests.prove.kills import operations, scratch
-from tests.prove.lives import SCENE, first_tree, life, many, outcomes, reopened, seen
 from tests.prove.power import JOURNAL
+from tests.prove.simulated_server import SCENE, first_tree, many, outcomes, reopened, seen, simulated_server
 from tests.prove.tally import Tally
 from tests.prove.truth import Truth, broken_on_disk, marks_in
-from tests.support.disks import Operation, WatchedDisk
 from tests.support.fakes import FakeProcesses
+from tests.support.faults import Operation, WatchedDisk
+from tests.support.forks import run_in_fork
+from tests.support.in_process_server import practice_server
 from tests.support.sim_disk import SimDisk
-from tests.support.turns import Place, forked, rig
+from tests.support.waiting import until
+from tests.support.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -54,7 +59,7 @@ poll_s = 0.005
 
 
 class StoppingDisk(WatchedDisk):
-    """Stops this process before the n-th durable operation, until somebody lets it go on."""
+    """Stops this process before the n-th durable operation, until SIGCONT."""
 
     def __init__(self, at: int) -> None:
         super().__init__(system_disk())
@@ -62,13 +67,13 @@ class StoppingDisk(WatchedDisk):
 
     def around(self, operation: Operation, act: Callable[[], T], half: Callable[[], T] | None) -> T:
         if operation.number == self.at:
-            # To this very thread: a signal to the process may let it go on for a moment.
+            # To this very thread: after a signal to the process the thread may go on for a moment.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return act()
 
 
 def stopped_owners(tally: Tally, part: int, parts: int, each: int = 1) -> None:
-    """`states` counts operations before which the owner was stopped."""
+    """`states` counts operations before which the lock holder was stopped."""
     folder = scratch()
     try:
         for operation in operations(folder)[part :: parts * each]:
@@ -80,11 +85,11 @@ def stopped_owners(tally: Tally, part: int, parts: int, each: int = 1) -> None:
 
 def _stopped_owner(folder: Path, operation: Operation, tally: Tally) -> None:
     where = f"stopped before operation {operation.number}: {operation}"
-    place = lay_out(Place.under(folder / str(operation.number)))
+    workspace = lay_out(Workspace.under(folder / str(operation.number)))
 
     async def old() -> None:
-        async with rig(place, disk=StoppingDisk(operation.number)) as house:
-            await tell_story(house)
+        async with practice_server(workspace, disk=StoppingDisk(operation.number)) as server:
+            await play_scenario(server)
 
     pid = os.fork()
     if pid == 0:
@@ -97,33 +102,33 @@ def _stopped_owner(folder: Path, operation: Operation, tally: Tally) -> None:
     _, status = os.waitpid(pid, os.WUNTRACED)
     try:
         if not os.WIFSTOPPED(status):
-            tally.violation("an owner was not stopped", where)
+            tally.violation("a lock holder was not stopped", where)
             return
-        before = (place.journal(SESSION), place.files())
-        problem = forked(lambda: _second(place)).value
+        before = (workspace.journal(SESSION), workspace.files())
+        problem = run_in_fork(lambda: _second(workspace)).value
         if problem:
             tally.violation(problem, where)
-        if (place.journal(SESSION), place.files()) != before:
-            tally.violation("a second process wrote while the owner lived", where)
+        if (workspace.journal(SESSION), workspace.files()) != before:
+            tally.violation("a second process wrote while the lock holder lived", where)
     finally:
         os.kill(pid, signal.SIGCONT)
         _, status = os.waitpid(pid, 0)
-    if status != 0 or place.files() != WORDS.last_files:
-        tally.violation("a stopped owner did not end its story", where)
-    shutil.rmtree(place.base, ignore_errors=True)
+    if status != 0 or workspace.files() != WORDS.last_files:
+        tally.violation("a stopped lock holder did not end its scenario", where)
+    shutil.rmtree(workspace.base, ignore_errors=True)
 
 
-async def _second(place: Place) -> str | None:
-    """What is wrong with how a second process sees a session that has an owner."""
-    houses.owner_wait_s_max = owner_wait_s
-    async with rig(place, life=2) as house:
+async def _second(workspace: Workspace) -> str | None:
+    """What is wrong with how a second process sees a session that another process holds."""
+    acquire.OWNER_WAIT_S_MAX = owner_wait_s
+    async with practice_server(workspace, run=2) as server:
         try:
-            view = (await house.open(SESSION)).session
+            view = (await server.open(SESSION)).session
         except Refused as refused:
             return None if refused.kind == "unknownSession" else f"a second process is refused {refused.kind}"
         if view.read_only is None or view.read_only.reason != "owned":
-            # Before the lock is taken nobody owns it; then there is nothing of it yet.
-            return "a second process got a session that has an owner"
+            # Before the lock is taken no process holds the session, and then nothing of it exists.
+            return "a second process got a session that another process holds"
     return None
 
 
@@ -150,28 +155,28 @@ class _Hang:
             self.go.wait(stop_s_max)
 
     def _in_body(self) -> bool:
-        """Whether the last promise in the log is that a body was entered; its result is the next one."""
+        """Whether the last mark in the log says that a body was entered; its result is the next one."""
         marks = marks_in(self.disk.log)
         return bool(marks) and isinstance(marks[-1], tuple) and marks[-1][0] == "ran"
 
 
 def stopped_attempts(tally: Tally) -> None:
-    """Each operation of a body hangs once, of an old file and of a new one."""
-    wait, houses.close_s_max = houses.close_s_max, close_s
+    """Each operation of a body hangs once, for an old file and for a new one."""
+    wait, registry_module.CLOSE_S_MAX = registry_module.CLOSE_S_MAX, close_s
     try:
         for name in ("old.txt", "new.txt"):
             for number in range(1, 20):
                 if not _stopped_attempt(tally, name, number):
                     break
     finally:
-        houses.close_s_max = wait
+        registry_module.CLOSE_S_MAX = wait
 
 
 def _stopped_attempt(tally: Tally, name: str, number: int) -> bool:
     """Whether the body has such an operation."""
     disk = SimDisk(first_tree())
     hang = _Hang(disk, number)
-    where = f"{name}: operation {number} of the body hangs while its session is closed and opened anew"
+    where = f"{name}: operation {number} of the body hangs while its session is closed and opened again"
     anyio.run(_hang_and_reopen, disk, hang, name, tally, where)
     if not hang.hanging.is_set():
         return False
@@ -190,27 +195,27 @@ def _stopped_attempt(tally: Tally, name: str, number: int) -> bool:
 
 
 async def _hang_and_reopen(disk: SimDisk, hang: _Hang, name: str, tally: Tally, where: str) -> None:
-    async with life(disk) as stage:
-        session_id = await stage.create()
+    async with simulated_server(disk) as server:
+        session_id = await server.create()
         disk.before = hang.before
-        await stage.send(f'write {name} with "{many("late")}"', "p1")
-        owner = await stage.house.owner(session_id)
-        await _until(lambda: hang.hanging.is_set() or owner.turn is None)
+        await server.send(session_id, f'write {name} with "{many("late")}"', "p1")
+        session = await server.registry.open_session(session_id)
+        await _until(lambda: hang.hanging.is_set() or session.turn is None)
         if not hang.hanging.is_set():
             return
         try:
-            await stage.house.close(session_id)
+            await server.registry.close(session_id)
             found = await anyio.to_thread.run_sync(_open_aside, disk)
             if found is not None:
                 for sentence in broken_on_disk(SCENE, Truth(created=True), seen(disk)):
                     tally.violation(sentence, where)
         finally:
             hang.go.set()
-        await _until(lambda: owner.turn is None)
+        await _until(lambda: session.turn is None)
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    """What a hanging thread does tells nobody, so it is looked for; at most `stop_s_max`."""
+    """Poll until the condition holds, for `stop_s_max` at most; a hanging thread sets no event."""
     with anyio.move_on_after(stop_s_max):
         while not holds():  # noqa: ASYNC110  # see above
             await anyio.sleep(poll_s)
@@ -228,8 +233,9 @@ def _open_aside(disk: SimDisk) -> object:
 
 
 def left_jobs(tally: Tally) -> None:
-    """The server is killed at each operation after a background command was begun; its number is somebody else's by
-    then. The next one tells of what carries its mark, and stopping it ends that and nobody else."""
+    """The server is killed at each operation after a background command was begun; its process id belongs to another
+    process by then. The next server reports the process with the mark. Stopping the job ends that process and no
+    other."""
     disk, begun = anyio.run(_serve)
     for prefix in range(begun + 1, len(disk.log) + 1):
         tally.states += 1
@@ -237,11 +243,11 @@ def left_jobs(tally: Tally) -> None:
 
 
 async def _serve() -> tuple[SimDisk, int]:
-    """The disk while it runs, and the operation with which it began."""
+    """The disk while the command runs, and the operation with which the command began."""
     disk = SimDisk(first_tree())
-    async with life(disk) as stage:
-        await stage.create()
-        await stage.say('run_command {"command": "serve", "background": true}')
+    async with simulated_server(disk) as server:
+        await server.create()
+        await server.turn('run_command {"command": "serve", "background": true}')
         length = len(disk.log)
     begun = next(at for at, entry in enumerate(disk.log) if entry[0] == "mark" and "ran" in str(entry[1]))
     return SimDisk.killed_after(disk, length), begun
@@ -249,29 +255,30 @@ async def _serve() -> tuple[SimDisk, int]:
 
 async def _left_job(disk: SimDisk, tally: Tally, where: str) -> None:
     processes = FakeProcesses()
-    async with life(disk, 2, processes=processes) as stage:
+    async with simulated_server(disk, 2, processes=processes) as server:
         (mark,) = (str(entry[1][1]) for entry in disk.log if isinstance(entry[1], tuple) and entry[1][0] == "ran")
-        mine = Survivor(4001, "start-4001", "serve --really")
-        others = [Survivor(pid, f"later-{pid}", "somebody else") for pid in range(1000, 1010)]
+        mine = OrphanProcess(4001, "start-4001", "serve --really")
+        others = [OrphanProcess(pid, f"later-{pid}", "somebody else") for pid in range(1000, 1010)]
         processes.survivors_of = {mark: [mine], "f" * 32: others}
-        await stage.house.open(SESSION, 100)
-        owner = await stage.owner()
-        (attempt,) = owner.ledger.attempts.values()
-        jobs = list(owner.ledger.jobs)
+        await server.registry.open(SESSION, 100)
+        session = await server.main_session()
+        (attempt,) = session.ledger.attempts.values()
+        jobs = list(session.ledger.jobs)
         if attempt.uncertain == (attempt.result is not None and attempt.result.by is None):
             tally.violation("a background command is uncertain though its start returned, or else is not", where)
-        if not attempt.uncertain and mark not in "".join(stage.editor.messages):
-            tally.violation("a background command runs and nobody is told", where)
+        if not attempt.uncertain and mark not in "".join(server.editor.messages):
+            tally.violation("a background command runs and no message reports it", where)
         if processes.ended:
             tally.violation("opening ended a process", where)
         for job in jobs:
-            await stage.say(f'stop_command {{"jobId": "{job}"}}', "p2")
+            await server.turn(f'stop_command {{"jobId": "{job}"}}', "p2")
             if processes.ended != [mine]:
                 tally.violation("stopping a background command ended somebody else, or not what was left of it", where)
 
 
 # Children that hide.
 
+BEGUN = "the-command-has-begun"
 CHILDREN: dict[str, tuple[str, bool]] = {
     # how they hide → (shell, whether the mark is still in their environment)
     "a child": ("sleep 30 & ", True),
@@ -289,44 +296,50 @@ def hiding_children(tally: Tally) -> None:
     try:
         for number, (name, (shell, marked)) in enumerate(CHILDREN.items()):
             tally.states += 1
-            place = lay_out(Place.under(folder / str(number)))
-            _hidden_child(place, name, shell, marked, tally)
+            workspace = lay_out(Workspace.under(folder / str(number)))
+            _hidden_child(workspace, name, shell, marked, tally)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _hidden_child(place: Place, name: str, shell: str, marked: bool, tally: Tally) -> None:
+def _hidden_child(workspace: Workspace, name: str, shell: str, marked: bool, tally: Tally) -> None:
     before = _sleepers()
 
     async def old() -> None:
-        async with rig(place) as house:
-            await house.say(await house.create(), f"run {shell}sleep 0.2; kill -KILL $PPID; sleep 30")
+        async with practice_server(workspace) as server:
+            await server.send(await server.create(), f"run {shell}touch {BEGUN}; sleep 30")
+            await until(lambda: server.content(BEGUN) is not None)
+            signal.raise_signal(signal.SIGKILL)
 
     try:
-        if forked(old).signal != signal.SIGKILL:
+        if run_in_fork(old).signal != signal.SIGKILL:
             tally.violation("the server was not killed", name)
             return
-        view = forked(lambda: _inspected(place)).value
+        view = run_in_fork(lambda: _inspected(workspace)).value
         assert view is not None
         if view.state in ("absent_fenced", "present", "postcondition_satisfied"):
             tally.violation("a command after a crash is called certain", name)
         if marked and not view.survivors:
             tally.violation("a survivor that carries its mark is not named", name)
-        if not view.survivors and "would not be seen" not in view.text and "cannot be told" not in view.text:
+        if (
+            not view.survivors
+            and "removed the mark is not found" not in view.text
+            and "cannot check here" not in view.text
+        ):
             tally.violation("a survivor that cannot be seen is denied", name)
         if not marked and view.survivors and name == "without all of it":
-            tally.counted["children found that had shed their mark"] += 1
+            tally.counted["children found that had lost their mark"] += 1
     finally:
         for pid in _sleepers() - before:
             _end(pid)
 
 
-async def _inspected(place: Place) -> InspectionView:
-    async with rig(place, life=2) as house:
-        await house.open(SESSION)
-        owner = await house.house.owner(SESSION)
-        (attempt,) = owner.ledger.uncertain()
-        found = await resolving.resolve(owner, resolving.Wanted(attempt.attempt_id, "inspect"))
+async def _inspected(workspace: Workspace) -> InspectionView:
+    async with practice_server(workspace, run=2) as server:
+        await server.open(SESSION)
+        session = await server.registry.open_session(SESSION)
+        (attempt,) = session.ledger.uncertain()
+        found = await resolve(session, ResolutionRequest(attempt.attempt_id, "inspect"))
         assert found.inspection is not None
         return found.inspection
 
@@ -339,7 +352,7 @@ def _sleepers() -> set[int]:
             line = Path("/proc", pid, "cmdline").read_bytes()
         except OSError:
             continue
-        if b"sleep\x0030\x00" in line or b"kill -KILL $PPID" in line:
+        if b"sleep\x0030\x00" in line or BEGUN.encode() in line:
             found.add(int(pid))
     return found
 

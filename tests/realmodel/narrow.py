@@ -1,9 +1,9 @@
-"""A door before the real model that lets a model of 135 million parameters take an agent's part.
+"""A proxy in front of the real model that lets a model of 135 million parameters act as an agent.
 
-What the product sends is kept whole in `asked`. What goes on to llama.cpp is the same conversation made small: a system
-text of two words, one tool with a narrow schema, few tokens. A turn's first request must call: the server's grammar
-holds the arguments to the schema, and the answer is begun as its template begins a call. Every later request of the
-turn may not. The answer comes back byte for byte as the model's server streams it.
+It keeps the product's requests whole in `asked`, and sends a smaller version of the conversation to llama.cpp: a system
+text of two words, one tool with a narrow schema, few tokens. The first request of a turn must call: the grammar of the
+server restricts the arguments to the schema, and the answer begins as its template begins a call. Later requests of the
+turn must not call. The answer comes back byte for byte as the model's server streams it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TOOL: Mapping[str, Any] = {
 
 
 class Narrow:
-    """`with Narrow(address) as door`: its `address`, and the bodies that came."""
+    """`with Narrow(address) as proxy`: its `address`, and the bodies that came."""
 
     def __init__(self, behind: str) -> None:
         self.behind = urlsplit(behind).netloc
@@ -72,7 +72,7 @@ class Narrow:
 
 
 def narrowed(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What goes on to the model."""
+    """The request that goes to the model."""
     messages = [message for message in body["messages"] if message["role"] != "system"]
     begins = messages[-1]["role"] == "user"
     kept = [{"role": "system", "content": "Be brief."}, *messages[-3 if not begins else -1 :]]
@@ -90,21 +90,21 @@ def narrowed(body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _handling(door: Narrow) -> type[BaseHTTPRequestHandler]:
+def _handling(proxy: Narrow) -> type[BaseHTTPRequestHandler]:
     class Handling(BaseHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
-            """Nothing is logged."""
+            """Log nothing."""
 
         def do_GET(self) -> None:
             self._pass_on("GET", None)
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            door.asked.append(body)
+            proxy.asked.append(body)
             self._pass_on("POST", json.dumps(narrowed(body)).encode())
 
         def _pass_on(self, method: str, body: bytes | None) -> None:
-            onward = http.client.HTTPConnection(door.behind, timeout=answer_s_max)
+            onward = http.client.HTTPConnection(proxy.behind, timeout=answer_s_max)
             try:
                 onward.request(method, self.path, body, {"content-type": "application/json"})
                 answer = onward.getresponse()
@@ -115,7 +115,7 @@ def _handling(door: Narrow) -> type[BaseHTTPRequestHandler]:
                     self.wfile.write(piece)
                     self.wfile.flush()
             except (BrokenPipeError, ConnectionResetError):
-                pass  # who asked is gone: killed, or cancelled
+                pass  # the client is gone: killed, or cancelled
             finally:
                 onward.close()
 

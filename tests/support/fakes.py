@@ -1,9 +1,8 @@
-"""Clock, ids and processes that do the same each time.
+"""A clock, ids and processes that do the same each time.
 
-`FakeClock` moves a millisecond each time it is asked and otherwise only when told. `FakeIds` counts, from a beginning
-of its own in each run of the tests: commands that really run carry ids as marks, and runs side by side must not
-find, or end, one another's.
-`FakeProcesses` plays scripted commands and knows which survivors a mark has.
+`FakeClock` advances by a millisecond at each reading, and otherwise only when told. `FakeIds` counts, from a start that
+differs between test runs: real commands carry ids as marks, and concurrent test runs must not find, or end, one
+another's commands. `FakeProcesses` plays scripted commands and knows the survivors of each mark.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from steadyhand.ports import Finished, Survivor
+from steadyhand.ports.processes import Finished, OrphanProcess
+from steadyhand.ports.sandbox import Confinement, SandboxFailed, SandboxStatus
 
-run_mark = f"{os.getpid():08x}"  # read once, so that a forked life keeps it
+run_mark = f"{os.getpid():08x}"  # read once, so that a fork keeps it
 first_moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=datetime.timezone.utc)
 well_finished = Finished(exit_code=0, signal=None, timed_out=False, left=(), group_empty=True)
 ended_by_cancel = Finished(exit_code=None, signal=15, timed_out=False, left=(), group_empty=True)
@@ -28,13 +28,13 @@ _own_mark = run_mark
 
 
 def own_marks() -> None:
-    """For a fork that runs beside others: its ids are its own from now on, all but the first, which tests know."""
+    """Give a fork that runs beside others its own ids from now on, all but the first, which tests know."""
     global _own_mark
     _own_mark = f"{os.getpid():08x}"
 
 
 def id_of(number: int) -> str:
-    """The id that `FakeIds` gives as its `number`th."""
+    """The `number`th id that `FakeIds` gives."""
     return f"{run_mark if number == 1 else _own_mark}{number:024x}"
 
 
@@ -57,7 +57,7 @@ class FakeClock:
 
 
 class FakeIds:
-    """`ports.Ids`: 1, 2, 3 … as 32 hex digits, see `id_of`. `start` keeps two runs of one test apart."""
+    """`ports.Ids`: 1, 2, 3 … as 32 hex digits, see `id_of`. `start` keeps two process runs of one test apart."""
 
     def __init__(self, start: int = 1) -> None:
         self._next = start
@@ -76,13 +76,27 @@ class Run:
     cwd: str
     environment: Mapping[str, str]
     timeout_s: float
+    confinement: Confinement | None = None
+
+
+class FakeSandbox:
+    """`ports.Sandbox` that finds what it is told; at first that nothing can be confined here."""
+
+    def __init__(self) -> None:
+        self.found = SandboxStatus("none", "none", is_sealable=False, landlock_abi=0, why="This is a fake.")
+        self.probed: list[tuple[str, ...]] = []  # the folders of each probe
+
+    def probe(self, folders: Sequence[str] = ()) -> SandboxStatus:
+        self.probed.append(tuple(folders))
+        return self.found
+
+    def status(self) -> SandboxStatus | None:
+        return self.found if self.probed else None
 
 
 @attrs.define
 class Script:
-    """What happens when a command runs: output, an effect, then its end, a refusal to start, or no end at
-    all.
-    """
+    """What happens when a command runs: output, an effect, then its end, a refusal to start, or no end at all."""
 
     output: Sequence[bytes] = ()
     finished: Finished = well_finished
@@ -107,6 +121,11 @@ class FakeJob:
         self._over = anyio.Event()
         self.pid = pid
         self.started = f"start-{pid}"
+
+    async def ready(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        if isinstance(self._script.not_started, SandboxFailed):
+            raise self._script.not_started
 
     async def follow(self) -> Finished:
         try:
@@ -136,14 +155,17 @@ class FakeProcesses:
         self.otherwise = otherwise
         self.given = dict(environment or {})
         self.runs: list[Run] = []
-        self.survivors_of: dict[str, Sequence[Survivor] | None] = {}
-        self.untold = False  # True: of no mark can be told whether it has survivors
+        self.survivors_of: dict[str, Sequence[OrphanProcess] | None] = {}
+        self.untold = False  # True: for no mark can it be told whether it has survivors
         self.living: set[int] = {1}
         self.identity: tuple[int, str, str | None] = (1, "here", "boot-1")
         self.all_ended = 0
-        self.ended: list[Survivor] = []
+        self.ended: list[OrphanProcess] = []
         self.immortal: set[int] = set()
         self.next_pid = 1000
+        self.sandbox = FakeSandbox()
+        self.folders: tuple[str, ...] = ()
+        self.programs: dict[str, str] = {}
         self._end_all = anyio.Event()
 
     async def run(
@@ -155,8 +177,9 @@ class FakeProcesses:
         output: Callable[[bytes], None],
         *,
         ended: Callable[[Finished], None] | None = None,
+        confinement: Confinement | None = None,
     ) -> Finished:
-        run = Run(command, cwd, dict(environment), timeout_s)
+        run = Run(command, cwd, dict(environment), timeout_s, confinement)
         script = self.scripts.get(command, self.otherwise)
         assert script is not None, f"no script for the command {command!r}"
         self.runs.append(run)
@@ -178,17 +201,19 @@ class FakeProcesses:
         environment: Mapping[str, str],
         timeout_s: float | None,
         output: Callable[[bytes], None],
+        *,
+        confinement: Confinement | None = None,
     ) -> FakeJob:
-        run = Run(command, cwd, dict(environment), -1.0 if timeout_s is None else timeout_s)
+        run = Run(command, cwd, dict(environment), -1.0 if timeout_s is None else timeout_s, confinement)
         script = self.scripts.get(command, self.otherwise)
         assert script is not None, f"no script for the command {command!r}"
         self.runs.append(run)
-        if script.not_started is not None:
+        if script.not_started is not None and not isinstance(script.not_started, SandboxFailed):
             raise script.not_started
         self.next_pid += 1
         return FakeJob(self, script, run, output, self.next_pid)
 
-    async def end(self, survivor: Survivor) -> bool:
+    async def end(self, survivor: OrphanProcess) -> bool:
         self.ended.append(survivor)
         for mark, found in self.survivors_of.items():
             if found is not None and survivor.pid not in self.immortal:
@@ -210,11 +235,17 @@ class FakeProcesses:
         self.all_ended += 1
         self._end_all.set()
 
-    def survivors(self, mark: str) -> Sequence[Survivor] | None:
+    def survivors(self, mark: str) -> Sequence[OrphanProcess] | None:
         return None if self.untold else self.survivors_of.get(mark, ())
+
+    def program(self, name: str, folders: Sequence[str]) -> str | None:
+        return self.programs.get(name)
 
     def alive(self, pid: int) -> bool:
         return pid in self.living
+
+    def own_folders(self) -> tuple[str, ...]:
+        return self.folders
 
     def here(self) -> tuple[int, str, str | None]:
         return self.identity

@@ -1,4 +1,4 @@
-"""Journals for tests: a history in a few words, its bytes, and what is made of it.
+"""Journals for tests: a short notation for a history, its bytes, and what is made of it.
 
 Ids are made from names (`ident("write")`), so that a test can say which call it means. `journal` gives the bytes of
 records, `ledger_of` their fold, `verdicts` what is said of each call when the session is opened.
@@ -6,13 +6,16 @@ records, `ledger_of` their fold, `verdicts` what is said of each call when the s
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from steadyhand.core.folded import Call
-from steadyhand.core.identity import sha256
-from steadyhand.core.ledger import Ledger, fold
-from steadyhand.core.record import (
+from steadyhand.domain.ledger.ledger import Ledger, fold
+from steadyhand.domain.ledger.state import ToolCall
+from steadyhand.domain.records.identity import sha256
+from steadyhand.domain.records.record import (
     Assistant,
     EffectClass,
     Epoch,
@@ -27,13 +30,14 @@ from steadyhand.core.record import (
     Record,
     Result,
     Scope,
-    Session,
+    SessionHeader,
     Started,
-    Tool,
+    Told,
+    ToolResult,
     User,
 )
-from steadyhand.core.recovery import Reached, classify
-from steadyhand.core.words import outcome_of
+from steadyhand.domain.recovery.tables import Reached, classify
+from steadyhand.domain.views.sentences import outcome_of
 from steadyhand.journal.format import FIRST_PREV, read_journal, write_lines
 
 AT = "2026-01-02T03:04:05.678Z"
@@ -69,10 +73,19 @@ def lines(content: bytes) -> list[bytes]:
     return content.splitlines(keepends=True)
 
 
+def whole_records(content: bytes) -> list[dict[str, Any]]:
+    """The records that are whole. A kill can tear only the last line, and an incomplete JSON object is invalid."""
+    lines = content.split(b"\n")
+    records = [json.loads(line) for line in lines[:-1]]
+    with contextlib.suppress(ValueError):
+        records.append(json.loads(lines[-1]))
+    return records
+
+
 def ledger_of(content: bytes) -> Ledger:
     """What an opening reads of these bytes."""
     loaded = read_journal(content)
-    return fold(loaded.records, loaded.breaks)
+    return fold(loaded.records, loaded.breaks, torn_starts=loaded.torn_starts)
 
 
 # History.
@@ -81,26 +94,49 @@ def ledger_of(content: bytes) -> Ledger:
 def begun() -> list[Record]:
     """The first records of every session."""
     return [
-        Session(ident("session"), "ask", ModelName("practice", "practice"), "0.1", "file:///home/me/project"),
-        Epoch(ident("epoch 1"), 4711, "host", "boot"),
+        SessionHeader(
+            session_id=ident("session"),
+            mode="ask",
+            model=ModelName("practice", "practice"),
+            created_by="0.1",
+            workspace="file:///home/me/project",
+        ),
+        Epoch(epoch=ident("epoch 1"), pid=4711, host="host", boot="boot"),
     ]
 
 
 def prompt(turn: str, text: str = "do it", command: bool = False) -> User:
-    return User(ident(turn), ident(f"prompt of {turn}"), f"client-{turn}", text, command)
+    return User(
+        turn_id=ident(turn),
+        message_id=ident(f"prompt of {turn}"),
+        client_message_id=f"client-{turn}",
+        text=text,
+        command=command,
+    )
 
 
 def proposes(turn: str, *calls: str, tool: str = "write_file", arguments: str = "{}", text: str = "") -> Assistant:
-    """An answer with calls; `look…` is named for a read."""
+    """An answer with calls; a call named `look…` is a read."""
     asked = tuple(
-        Proposed(ident(call), "read_file" if call.startswith("look") else tool, arguments, f"c{number}")
+        Proposed(
+            call_id=ident(call),
+            tool="read_file" if call.startswith("look") else tool,
+            arguments=arguments,
+            provider_id=f"c{number}",
+        )
         for number, call in enumerate(calls)
     )
-    return Assistant(ident(turn), ident(f"answer with {'+'.join(calls)} in {turn}"), text, asked, finish="calls")
+    return Assistant(
+        turn_id=ident(turn),
+        message_id=ident(f"answer with {'+'.join(calls)} in {turn}"),
+        text=text,
+        calls=asked,
+        finish="calls",
+    )
 
 
 def says(turn: str, text: str) -> Assistant:
-    return Assistant(ident(turn), ident(f"answer {text}"), text, finish="stop")
+    return Assistant(turn_id=ident(turn), message_id=ident(f"answer {text}"), text=text, finish="stop")
 
 
 def intends(
@@ -109,44 +145,84 @@ def intends(
     tool = tool or ("read_file" if effect == "reads" else "write_file")
     where = Scope((f"/home/me/project/{call}.txt",)) if scope is None else scope
     return Intent(
-        attempt_id(call), ident(call), ident(turn), tool, f"{tool} {call}.txt", effect, digest("{}"),
-        where, digest(f"key of {call}"), 0,
-    )  # fmt: skip
+        attempt_id=attempt_id(call),
+        call_id=ident(call),
+        turn_id=ident(turn),
+        tool=tool,
+        title=f"{tool} {call}.txt",
+        effect=effect,
+        arguments_digest=digest("{}"),
+        scope=where,
+        key=digest(f"key of {call}"),
+        occurrence=0,
+    )
 
 
 def starts(call: str) -> Started:
     evidence = Evidence(
-        f"{call}.txt", f"/home/me/project/{call}.txt", True, digest("old"), 3, digest("new"), 3,
-        temporary=f".{call}.tmp", checkpoint=digest("old"),
-    )  # fmt: skip
-    return Started(attempt_id(call), ident(call), (evidence,))
+        path=f"{call}.txt",
+        resolved=f"/home/me/project/{call}.txt",
+        existed=True,
+        before=digest("old"),
+        before_bytes=3,
+        intended=digest("new"),
+        intended_bytes=3,
+        temporary=f".{call}.tmp",
+        checkpoint=digest("old"),
+    )
+    return Started(attempt_id=attempt_id(call), call_id=ident(call), evidence=(evidence,))
 
 
 def ends(call: str, outcome: Outcome = "returned", turn: str = "turn", reason: str | None = None) -> Result:
-    changed = (FileChange(f"{call}.txt", "modified", digest("old"), digest("new"), 3),)
+    changed = (FileChange(path=f"{call}.txt", change="modified", before=digest("old"), after=digest("new"), bytes=3),)
     files = changed if outcome == "returned" else ()
-    return Result(attempt_id(call), ident(call), ident(turn), outcome, reason, files=files)
+    return Result(
+        attempt_id=attempt_id(call),
+        call_id=ident(call),
+        turn_id=ident(turn),
+        outcome=outcome,
+        reason=reason,
+        files=files,
+    )
 
 
 def verdict(call: str, outcome: Outcome, turn: str = "turn") -> Result:
-    """As recovery records it."""
-    return Result(attempt_id(call), ident(call), ident(turn), outcome, by="recovery")
+    """A result as recovery records it."""
+    return Result(attempt_id=attempt_id(call), call_id=ident(call), turn_id=ident(turn), outcome=outcome, by="recovery")
 
 
 def replies(
     call: str, outcome: Outcome = "returned", text: str = "done", turn: str = "turn", admitted: bool = True
-) -> Tool:
+) -> ToolResult:
     attempt = attempt_id(call) if admitted else None
-    return Tool(ident(turn), ident(call), outcome, text, len(text.encode()), attempt_id=attempt)
+    return ToolResult(
+        turn_id=ident(turn),
+        call_id=ident(call),
+        outcome=outcome,
+        text=text,
+        bytes=len(text.encode()),
+        attempt_id=attempt,
+    )
 
 
 def allows(call: str, answer: str = "once") -> Permission:
     assert answer in ("once", "session", "reject")
-    return Permission(attempt_id(call), ident(call), answer, "write_file")  # type: ignore[arg-type]  # asserted above
+    return Permission(attempt_id=attempt_id(call), call_id=ident(call), answer=answer, tool="write_file")  # type: ignore[arg-type]  # asserted above
 
 
 def notice(text: str, turn: str | None = None) -> Notice:
-    return Notice(ident(f"notice {text}"), text, ident(turn) if turn else None)
+    return Notice(message_id=ident(f"notice {text}"), text=text, turn_id=ident(turn) if turn else None)
+
+
+def told(text: str, turn: str | None = None, after: str | None = None) -> Told:
+    """A stored message. `after`: the name of the answer that was being given."""
+    return Told(
+        message_id=ident(f"told {text}"),
+        text=text,
+        from_="review",
+        turn_id=ident(turn) if turn else None,
+        after=ident(after) if after else None,
+    )
 
 
 def ran(call: str, turn: str = "turn") -> list[Record]:
@@ -160,7 +236,7 @@ def looked(call: str, turn: str = "turn", text: str = "content") -> list[Record]
 
 
 def crashed_while_writing() -> list[Record]:
-    """The story of one turn: a read, a write that ran, one that was denied, and one that was running at the crash."""
+    """The history of one turn: a read, a write that ran, one that was denied, and one that was running at the crash."""
     return [
         *begun(),
         prompt("turn", "change three files"),
@@ -180,8 +256,8 @@ def crashed_while_writing() -> list[Record]:
 # Verdicts.
 
 
-def verdict_on(call: Call) -> Outcome:
-    """What is said of one call at an opening: its recorded end, else the classify table's word."""
+def verdict_on(call: ToolCall) -> Outcome:
+    """What an opening says of one call: its recorded end, else the verdict of the classify table."""
     outcome, _ = outcome_of(call)
     if outcome is not None:
         return outcome
@@ -202,7 +278,7 @@ def verdicts(ledger: Ledger) -> dict[str, Outcome]:
 
 
 def may_have_run(ledger: Ledger) -> set[str]:
-    """The calls with an effect of which it is not said that they did not run; reads change nothing (row C7)."""
+    """The calls with an effect that are not said not to have run; reads change nothing (row C7)."""
     return {
         call_id
         for call_id, outcome in verdicts(ledger).items()

@@ -1,8 +1,8 @@
-"""A client that sends whatever it is told to, one thread for each stream of the server.
+"""A client that sends whatever the test wants, with one thread for each stream of the server.
 
-It has no opinion on what is valid: `send_raw` takes any bytes. Everything that comes back is kept in its order in
-`messages`. Every wait has a limit; when it is over, `LimitReached` shows what the server wrote to stderr. A request
-of the server is answered by the hook set with `answer_with`, else it waits in `server_requests`.
+It does not judge what is valid: `send_raw` sends any bytes. It keeps every message of the server in its order in
+`messages`. Every wait has a limit; after it `LimitReached` shows what the server wrote to stderr. The hook that
+`answer_with` sets answers a request of the server; without a hook the request waits in `server_requests`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 Json = dict[str, Any]
 UNANSWERED = object()
-"""What a hook of `answer_with` returns to leave a request unanswered."""
+"""A hook of `answer_with` returns this to leave a request unanswered."""
 
 
 class LimitReached(AssertionError):
-    """A wait is over and what was waited for is not there."""
+    """A wait has reached its limit."""
 
 
 class ErrorAnswer(Exception):
@@ -33,6 +33,10 @@ class ErrorAnswer(Exception):
         self.code: int = error["code"]
         self.message: str = error["message"]
         self.data: Any = error.get("data")
+
+
+ANSWER_S_MAX = 60.0
+"""For what comes within a second on an idle machine; at a load of 20 the start of a server alone takes 20 s."""
 
 
 class RawClient:
@@ -48,7 +52,7 @@ class RawClient:
         stdin: Any = subprocess.PIPE,
         stdout: Any = subprocess.PIPE,
     ) -> None:
-        """`env` is added to ours. `reading=False`: nothing is read before `start_reading`."""
+        """`env` is added to our environment. `reading=False`: nothing is read before `start_reading`."""
         self.process = subprocess.Popen(
             list(cmd),
             env={**os.environ, **(env or {})},
@@ -74,7 +78,7 @@ class RawClient:
     # Sending
 
     def send_raw(self, sent: bytes) -> None:
-        """Any bytes."""
+        """Send any bytes."""
         assert self.process.stdin is not None
         with self._sending:
             view = memoryview(sent)
@@ -82,39 +86,39 @@ class RawClient:
                 view = view[self.process.stdin.write(view) or 0 :]
 
     def send(self, message: Any) -> None:
-        """Any JSON, with a right header."""
+        """Send any JSON, with a valid header."""
         self.send_raw(framed(json.dumps(message).encode()))
 
     def notify(self, method: str, params: Any = None) -> None:
-        """A notification; without `params` where they are None."""
+        """Send a notification; without `params` if they are None."""
         self.send(_message(method, params))
 
     def ask(self, method: str, params: Any = None) -> int:
-        """A request that is not waited for; its id."""
+        """Send a request and do not wait for it; its id."""
         id = next(self._ids)
         self.send({**_message(method, params), "id": id})
         return id
 
-    def request(self, method: str, params: Any = None, limit_s: float = 10) -> Any:
-        """The result of a request. Raises ErrorAnswer."""
+    def request(self, method: str, params: Any = None, limit_s: float = ANSWER_S_MAX) -> Any:
+        """Send a request; its result. Raises ErrorAnswer."""
         return self.result(self.ask(method, params), limit_s)
 
-    def result(self, id: Any, limit_s: float = 10) -> Any:
-        """The result of a request that was sent. Raises ErrorAnswer."""
+    def result(self, id: Any, limit_s: float = ANSWER_S_MAX) -> Any:
+        """Wait for the result of a request that was sent. Raises ErrorAnswer."""
         answer = self.answer(id, limit_s)
         if "error" in answer:
             raise ErrorAnswer(answer["error"])
         return answer["result"]
 
-    def initialize(self, params: Json | None = None, limit_s: float = 30) -> Any:
-        """The usual opening; `params` are laid over empty ones. The result of `initialize`."""
+    def initialize(self, params: Json | None = None, limit_s: float = ANSWER_S_MAX) -> Any:
+        """Initialize the connection with `params`, added to empty ones; the result of `initialize`."""
         given = {"processId": None, "rootUri": None, "capabilities": {}, **(params or {})}
         result = self.request("initialize", given, limit_s)
         self.notify("initialized", {})
         return result
 
-    def shut_down(self, limit_s: float = 15) -> int:
-        """The usual end; the exit code."""
+    def shut_down(self, limit_s: float = ANSWER_S_MAX) -> int:
+        """End the connection in order; the exit code."""
         self.request("shutdown", limit_s=limit_s)
         self.notify("exit")
         return self.wait_exit(limit_s)
@@ -122,12 +126,12 @@ class RawClient:
     # Receiving
 
     def answers(self, id: Any) -> list[Json]:
-        """All answers so far that carry this id."""
+        """All answers so far with this id."""
         with self._news:
             return [each for each in self.messages if _is_answer(each) and _same(each.get("id"), id)]
 
-    def answer(self, id: Any, limit_s: float = 10) -> Json:
-        """The first answer with this id."""
+    def answer(self, id: Any, limit_s: float = ANSWER_S_MAX) -> Json:
+        """Wait for the first answer with this id."""
         found: Json = self.wait_for(lambda: next(iter(self.answers(id)), None), limit_s, f"an answer to {id!r}")
         return found
 
@@ -137,8 +141,10 @@ class RawClient:
             told = [each for each in self.messages if each.get("method") == method and "id" not in each]
         return [each.get("params") for each in told]
 
-    def notification(self, method: str, limit_s: float = 10, that: Callable[[Any], bool] = lambda _: True) -> Any:
-        """The params of the first notification of a method that fulfils `that`."""
+    def notification(
+        self, method: str, limit_s: float = ANSWER_S_MAX, that: Callable[[Any], bool] = lambda _: True
+    ) -> Any:
+        """Wait for a notification of a method for which `that` returns true; its params."""
 
         def found() -> Any:
             return next((params for params in self.notifications(method) if that(params)), None)
@@ -146,13 +152,14 @@ class RawClient:
         return self.wait_for(found, limit_s, f"a notification {method}")
 
     def answer_with(self, method: str, hook: Callable[[Any], Any]) -> None:
-        """Answer the server's requests of a method with what the hook makes of the params.
+        """Answer the server's requests of a method with what the hook returns for the params.
 
-        An ErrorAnswer raised by the hook is sent as an error. `UNANSWERED` leaves it without an answer."""
+        An ErrorAnswer raised by the hook is sent as an error. `UNANSWERED` leaves the request without an answer.
+        """
         self._hooks[method] = hook
 
-    def server_request(self, method: str, limit_s: float = 10) -> Json:
-        """The first request of a method that no hook answered; it is taken out of the queue."""
+    def server_request(self, method: str, limit_s: float = ANSWER_S_MAX) -> Json:
+        """Wait for a request of a method that no hook answered, and remove it from the queue."""
 
         def found() -> Json | None:
             for each in self.server_requests:
@@ -165,7 +172,7 @@ class RawClient:
         return asked
 
     def wait_for(self, look: Callable[[], Any], limit_s: float, what: str = "it") -> Any:
-        """What `look` gives as soon as it is not None; looked for whenever something arrives."""
+        """Wait until `look` returns a value; it is called again whenever a message arrives."""
         end = time.monotonic() + limit_s
         with self._news:
             while (found := look()) is None:
@@ -173,7 +180,7 @@ class RawClient:
                 if left <= 0:
                     raise LimitReached(self._report(f"{what} did not come within {limit_s} s"))
                 if not any(thread.is_alive() for thread in self._threads):
-                    end = 0  # nothing can come any more: look once again, then give up
+                    end = 0  # no message can come any more: check once more, then give up
                     continue
                 self._news.wait(min(left, 0.2))
         return found
@@ -184,6 +191,14 @@ class RawClient:
         self._threads.append(thread)
         thread.start()
 
+    def forget(self) -> None:
+        """Drop the hooks and everything that came so far, for the next test with this connection."""
+        with self._news:
+            self._hooks.clear()
+            self.messages.clear()
+            self.server_requests.clear()
+            self._errors.clear()
+
     # The end
 
     def close_input(self) -> None:
@@ -191,7 +206,7 @@ class RawClient:
         assert self.process.stdin is not None
         self.process.stdin.close()
 
-    def wait_exit(self, limit_s: float = 15) -> int:
+    def wait_exit(self, limit_s: float = ANSWER_S_MAX) -> int:
         """The exit code (negative: killed by a signal), after all output is read."""
         try:
             code = self.process.wait(limit_s)
@@ -205,7 +220,7 @@ class RawClient:
         """End the server at once, if it still runs, and close everything."""
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(ANSWER_S_MAX)
         for thread in self._threads:
             thread.join(5)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -222,8 +237,8 @@ class RawClient:
         """What the server wrote to stderr so far."""
         return b"".join(self._errors).decode(errors="replace")
 
-    def wait_stderr(self, text: str, limit_s: float = 10.0) -> None:
-        """Wait until the server wrote this to stderr, which comes by a pipe of its own, perhaps after an answer."""
+    def wait_stderr(self, text: str, limit_s: float = ANSWER_S_MAX) -> None:
+        """Wait until the server wrote this to stderr, which is a separate pipe and may come after an answer."""
         self.wait_for(lambda: True if text in self.stderr() else None, limit_s, f"“{text}” on stderr")
 
     # Threads
@@ -255,7 +270,7 @@ class RawClient:
             buffer = self._take_frames(buffer + piece)
 
     def _take_frames(self, buffer: bytes) -> bytes:
-        """Take all whole messages; what is left of the bytes."""
+        """Take all whole messages from the buffer; the rest of its bytes."""
         while b"\r\n\r\n" in buffer:
             header, _, rest = buffer.partition(b"\r\n\r\n")
             if not header.startswith(b"Content-Length: ") or not header[16:].isdigit():
@@ -264,11 +279,11 @@ class RawClient:
             length = int(header[16:])
             if len(rest) < length:
                 break
-            self._take(json.loads(rest[:length]))
+            self._take_record(json.loads(rest[:length]))
             buffer = rest[length:]
         return buffer
 
-    def _take(self, message: Json) -> None:
+    def _take_record(self, message: Json) -> None:
         hook = self._hooks.get(message.get("method", ""))
         asked = "method" in message and "id" in message
         with self._news:
@@ -293,7 +308,7 @@ class RawClient:
 
 
 def framed(body: bytes) -> bytes:
-    """A body with a right header."""
+    """A body with a valid header."""
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 

@@ -1,10 +1,10 @@
-"""A provider that says what a test wrote for it: real HTTP on 127.0.0.1, in the loop of the test.
+"""A provider that plays scripted answers: real HTTP on 127.0.0.1, in the event loop of the test.
 
-A `Scripted` answer is a status, headers and steps: bytes go out one write each, so the client sees the same pieces;
-an `anyio.Event` holds the answer back until it is set; `CUT` closes the connection, `RESET` aborts it. Without a
-step that closes, the body ends in order. Requests are kept as they came. `gone` is set when a client leaves before its
-answer was over, `stalled` when an answer is held back. Everything is bounded: a request of `request_bytes_max`, a wait
-of `wait_s_max`.
+A `Scripted` answer is a status, headers and steps. Each bytes step is one write, so that the client sees the same
+pieces; an `anyio.Event` holds the answer back until it is set; `CUT` closes the connection, `RESET` aborts it. Without
+a closing step the body ends in order. The provider keeps every request. `gone` is set when a client leaves before the
+end of its answer, `stalled` when an answer is held back. Everything has a limit: `request_bytes_max` for a request,
+`wait_s_max` for a wait.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Asked:
 
 @attrs.frozen
 class Scripted:
-    """One answer. `raw`: the steps are all that goes out, head included."""
+    """One answer. `raw`: only the steps go out; they include the head."""
 
     steps: Sequence[Step] = ()
     status: int = 200
@@ -53,7 +53,7 @@ Answering = Callable[[Asked], Scripted]
 
 
 class ScriptedProvider:
-    """`async with ScriptedProvider(...) as provider`: answers in order, the last one for ever; or a function."""
+    """`async with ScriptedProvider(...) as provider`: the answers in order, the last one forever; or a function."""
 
     def __init__(self, *answers: Scripted, answering: Answering | None = None) -> None:
         self.asked: list[Asked] = []
@@ -153,7 +153,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
 
 
 async def _until_gone(reader: asyncio.StreamReader) -> None:
-    """Returns when the client closes. Nothing is sent by it while it waits for an answer."""
+    """Return when the client closes; it sends nothing while it waits for an answer."""
     while await reader.read(1):
         pass
 

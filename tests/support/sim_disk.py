@@ -1,13 +1,14 @@
-"""A disk in memory that keeps `ports.Disk` and remembers what has not been synced.
+"""A disk in memory that implements `ports.Disk` and remembers what has not been synced.
 
-What the running process sees is the volatile state: every operation counts at once. `log` has the durable operations
-in their order and what was promised between them (`mark`); tests/prove/power.py makes from it every state that a power
-loss may leave. A folder is an inode with entries, a file an inode with bytes, as on a real disk, and a name that was
-not synced is lost apart from the bytes behind it.
+The running process sees the volatile state: every operation takes effect at once. `log` has the durable operations in
+their order and what was promised between them (`mark`); tests/prove/power.py computes from it every state that a power
+loss may leave. A folder is an inode with entries, a file an inode with bytes, as on a real disk; a name that was not
+synced can be lost independently of the bytes behind it.
 
-A fault lets the n-th durable operation fail, once or from then on. A failed `sync` is as bad as on Linux: what it was
-to write stays readable and is never written, though later syncs succeed. Attributes are durable at once; links, hard
-or symbolic, do not exist here. `before` is called before each durable operation, in the thread that asks for it.
+A fault lets the n-th durable operation fail, once or from then on. A failed `sync` is as bad as on Linux: the data
+stays readable and is never written, although later syncs succeed. Attributes are durable at once. There are no symbolic
+links, and a file has several names only if the first tree says so. `before` is called before each durable operation, in
+the thread that requests it.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import attrs
 
-from steadyhand.ports import Attributes, File, Folder, Kind, Lock, Look
+from steadyhand.ports.disk import Attributes, EntryStat, File, Folder, Kind, Lock, ReplaceLimits
 
 ROOT = 1
+DEVICE = 1
 Error = Literal["EIO", "ENOSPC", "EINTR", "short"]
 Entry = tuple[object, ...]
 """
@@ -54,8 +56,11 @@ class Tree:
         return found
 
 
-def tree_of(files: dict[str, bytes | None]) -> Tree:
-    """A tree with these paths (None: an empty folder) and the folders on the way."""
+def tree_of(files: dict[str, bytes | None], names: dict[str, str] | None = None) -> Tree:
+    """A tree with these paths (None: an empty folder) and the folders on the way.
+
+    `names`: another name in the same folder → the path of the file that has it too (a hard link).
+    """
     tree = Tree({ROOT: {}}, {})
     inode = ROOT
     for path, content in files.items():
@@ -71,6 +76,12 @@ def tree_of(files: dict[str, bytes | None]) -> Tree:
             inode += 1
             tree.folders[here][parts[-1]] = inode
             tree.files[inode] = content
+    for second, path in (names or {}).items():
+        *above, name = path.strip("/").split("/")
+        here = ROOT
+        for part in above:
+            here = tree.folders[here][part]
+        tree.folders[here][second] = tree.folders[here][name]
     return tree
 
 
@@ -78,7 +89,8 @@ def tree_of(files: dict[str, bytes | None]) -> Tree:
 class Fault:
     """Which durable operation fails, numbered from 1, and how.
 
-    "short": a write takes half of its bytes; for good, it is the last that takes any, as on a disk that fills up."""
+    "short": a write takes half of its bytes; for good, no later write takes any, as on a disk that fills up.
+    """
 
     number: int
     error: Error
@@ -89,12 +101,13 @@ class Fault:
 class _Handle:
     inode: int
     position: int = 0
-    appends: bool = False
+    appends: bool = False  # each write goes to the end of the file, as with O_APPEND
 
 
 class _HeldLock:
     def __init__(self, disk: SimDisk, inode: int) -> None:
         self._disk, self._inode = disk, inode
+        self.identity = (DEVICE, inode)
 
     def release(self) -> None:
         self._disk.locked.discard(self._inode)
@@ -114,29 +127,39 @@ class SimDisk:
         self.fault = fault
         self.failed = 0
         self.count = 0
+        self.begun: list[tuple[str, str]] = []
+        """What each of these operations was: its kind and its target."""
         self.before: Callable[[str, str], None] | None = None
         self.exchanges = True
         self.locked: set[int] = set()
+        self.links: dict[int, int] = {}
+        """Inode → its number of names where somebody else gave it more than one."""
+        self.removed: set[int] = set()
+        """Folders that somebody else removed; nothing can be created in them."""
         self.misused = 0
-        """How often a handle was used that is closed; on a real disk it might be another file's by then."""
+        """The number of uses of a closed handle; on a real disk it could belong to another file by then."""
         self._parents = {child: (inode, name) for inode, each in tree.folders.items() for name, child in each.items()}
         self._attributes: dict[int, Attributes] = {}
         self._touched: dict[int, int] = {}
+        self._medium = dict(tree.files)
+        """Inode → its bytes on the disk itself; what was not synced is missing, and what a failed sync lost."""
+        self._unsynced: dict[int, list[Entry]] = {}
         self._handles: dict[int, _Handle] = {}
         self._next_handle = 10
         self._next_inode = max([*tree.folders, *tree.files]) + 1
         self._guard = threading.RLock()
 
-    # For the harness.
+    # For the tests.
 
     def mark(self, what: object) -> None:
-        """Something was promised or begun here."""
+        """Put into the log that something was promised or begun here."""
         with self._guard:
             self.log.append(("mark", what))
 
     @staticmethod
     def killed_after(disk: SimDisk, prefix: int) -> SimDisk:
-        """The same disk as a process finds it that comes after one killed there: nothing lost, little of it durable."""
+        """The disk as the next process finds it after a kill at this operation: nothing is lost, and little of it is
+        durable."""
         found = SimDisk(disk.first)
         found._next_inode = disk._next_inode
         found._attributes = dict(disk._attributes)
@@ -164,11 +187,13 @@ class SimDisk:
                 self.folders[folder][first], self.folders[folder][second] = other, one
             case ("unlink", int(folder), str(name)):
                 del self.folders[folder][name]
-            case ("write", int(inode), int(at), bytes(piece)):
-                content = self.files[inode]
-                self.files[inode] = content[:at].ljust(at, b"\0") + piece + content[at + len(piece) :]
-            case ("truncate", int(inode), int(size)):
-                self.files[inode] = self.files[inode][:size].ljust(size, b"\0")
+            case ("write" | "truncate", int(inode), *_):
+                self.files[inode] = _written(self.files[inode], [entry])
+                self._unsynced.setdefault(inode, []).append(entry)
+            case ("sync", int(inode)):
+                self._medium[inode] = _written(self._medium.get(inode, b""), self._unsynced.pop(inode, ()))
+            case ("failed_sync", int(inode)):
+                self._unsynced.pop(inode, None)
             case _:
                 pass
 
@@ -178,14 +203,14 @@ class SimDisk:
             return Tree({inode: dict(each) for inode, each in self.folders.items()}, dict(self.files))
 
     def die(self) -> None:
-        """The process is gone: its handles and locks too. What was not synced stays as it is."""
+        """End the process: its handles and locks are gone; what was not synced stays as it is."""
         self.locked.clear()
         self._handles.clear()
         self.fault = None
         self.before = None
 
     def content(self, path: str) -> bytes | None:
-        """A file's bytes as the process sees them, None where there is none."""
+        """The bytes of a file as the process sees them; None if there is no file."""
         inode = self._at(path)
         return None if inode is None else self.files.get(inode)
 
@@ -196,7 +221,7 @@ class SimDisk:
             parent = self._at(folder)
             assert parent is not None, folder
             inode = self._new_inode()
-            self.files[inode] = content
+            self.files[inode] = self._medium[inode] = content
             self._attributes[inode] = Attributes(0o644, 0, 0, {})
             self.log.append(("link", parent, ".save", inode, False))
             self.log.append(("write", inode, 0, content))
@@ -215,10 +240,11 @@ class SimDisk:
             if inode is None:
                 inode = self._link(parent, name, None)
             self.log.append(("write", inode, len(self.files[inode]), content))
+            self._unsynced.setdefault(inode, []).append(self.log[-1])
             self.files[inode] += content
 
     def folder_unsynced(self, path: str) -> None:
-        """Somebody else makes a folder and syncs nothing."""
+        """Somebody else creates a folder and syncs nothing."""
         with self._guard:
             folder, _, name = path.rpartition("/")
             parent = self._at(folder)
@@ -290,15 +316,31 @@ class SimDisk:
 
     # Files.
 
-    def look(self, folder: Folder, name: str) -> Look | None:
+    def look(self, folder: Folder, name: str) -> EntryStat | None:
         with self._guard:
             inode = self.folders[self._inode(folder)].get(name)
-            if inode is None:
-                return None
-            kind: Kind = "folder" if inode in self.folders else "file"
-            size = 0 if kind == "folder" else len(self.files[inode])
-            has = self._attributes_of(inode)
-            return Look(kind, size, has.mode, has.uid, has.gid, 1, self._touched.get(inode, 0), (1, inode))
+            return None if inode is None else self._stat(inode)
+
+    def look_path(self, path: str) -> EntryStat | None:
+        with self._guard:
+            inode = self._at(path)
+            return None if inode is None else self._stat(inode)
+
+    def look_open(self, handle: Folder | File) -> EntryStat:
+        with self._guard:
+            return self._stat(self._handle(handle).inode)
+
+    def _stat(self, inode: int) -> EntryStat:
+        kind: Kind = "folder" if inode in self.folders else "file"
+        size = 0 if kind == "folder" else len(self.files[inode])
+        has, links = self._attributes_of(inode), self.links.get(inode) or self._names_of(inode)
+        touched = self._touched.get(inode, 0)
+        return EntryStat(kind, size, has.mode, has.uid, has.gid, links, touched, (DEVICE, inode))
+
+    def _names_of(self, inode: int) -> int:
+        if inode in self.folders:
+            return 1
+        return max(1, sum(child == inode for each in self.folders.values() for child in each.values()))
 
     def read(self, folder: Folder, name: str, limit: int) -> bytes:
         with self._guard:
@@ -327,13 +369,18 @@ class SimDisk:
             self._begin("create", name)
             inode = self._link(parent, name, None)
             self._attributes[inode] = Attributes(mode, 0, 0, {})
-            return File(self._opened(inode))
+            handle = self._opened(inode)
+            self._handles[handle].appends = True
+            return File(handle)
 
     def open_append(self, folder: Folder, name: str) -> File:
         with self._guard:
             handle = self._opened(self._as_file(self._child(folder, name), name))
             self._handles[handle].appends = True
             return File(handle)
+
+    def open_update(self, folder: Folder, name: str) -> File:
+        return self.open_read(folder, name)
 
     def write(self, file: File, piece: bytes) -> int:
         self._announce("write", self._name(self._handle(file).inode))
@@ -344,6 +391,7 @@ class SimDisk:
             content = self.files[handle.inode]
             at = len(content) if handle.appends else handle.position
             self.log.append(("write", handle.inode, at, piece))
+            self._unsynced.setdefault(handle.inode, []).append(self.log[-1])
             self.files[handle.inode] = content[:at] + piece + content[at + len(piece) :]
             self._touch(handle.inode)
             handle.position = at + len(piece)
@@ -355,8 +403,20 @@ class SimDisk:
             inode = self._handle(file).inode
             self._begin("truncate", self._name(inode))
             self.log.append(("truncate", inode, size))
+            self._unsynced.setdefault(inode, []).append(self.log[-1])
             self.files[inode] = self.files[inode][:size].ljust(size, b"\0")
             self._touch(inode)
+
+    def reread(self, file: File) -> None:
+        """What a failed sync lost is not there any more, in whatever way the log is read (`gate` of power.states)."""
+        with self._guard:
+            inode = self._handle(file).inode
+            found = _written(self._medium.get(inode, b""), self._unsynced.get(inode, ()))
+            if found != self.files[inode]:
+                self.log += [("write", inode, 0, found), ("truncate", inode, len(found)), ("sync", inode)]
+                self.files[inode] = self._medium[inode] = found
+                self._unsynced.pop(inode, None)
+                self._touch(inode)
 
     def sync(self, file: File) -> None:
         self._announce("sync", self._name(self._handle(file).inode))
@@ -366,8 +426,10 @@ class SimDisk:
                 self._begin("sync", self._name(inode))
             except OSError:
                 self.log.append(("failed_sync", inode))
+                self._unsynced.pop(inode, None)
                 raise
             self.log.append(("sync", inode))
+            self._medium[inode] = _written(self._medium.get(inode, b""), self._unsynced.pop(inode, ()))
 
     def close(self, handle: Folder | File) -> None:
         with self._guard:
@@ -385,9 +447,22 @@ class SimDisk:
             self._attributes[self._handle(file).inode] = attributes
             return []
 
+    def set_mode(self, handle: Folder | File, mode: int) -> None:
+        self._announce("set_mode", "")
+        with self._guard:
+            self._begin("set_mode", "")
+            inode = self._handle(handle).inode
+            self._attributes[inode] = attrs.evolve(self._attributes_of(inode), mode=mode)
+
+    def user(self) -> int | None:
+        return 0
+
     def writable(self, folder: Folder, name: str) -> bool:
         with self._guard:
             return bool(self._attributes_of(self._child(folder, name)).mode & 0o222)
+
+    def replace_limits(self, folder: Folder, name: str) -> ReplaceLimits:
+        return ReplaceLimits()
 
     # Names.
 
@@ -462,16 +537,17 @@ class SimDisk:
             self.locked.add(inode)
             return _HeldLock(self, inode)
 
-    # Inside.
+    # Private.
 
     def _announce(self, verb: str, target: str) -> None:
-        """Without the guard: whoever is called may wait for other threads that use this disk."""
+        """Call `before` without the lock, because the callee may wait for other threads that use this disk."""
         if self.before is not None:
             self.before(verb, target)
 
     def _begin(self, verb: str, target: str) -> bool:
-        """Count a durable operation and let it fail if it is to; True: it is to be short."""
+        """Count a durable operation and let it fail if a fault says so; True: it is to be short."""
         self.count += 1
+        self.begun.append((verb, target))
         fault = self.fault
         if fault is None or self.count < fault.number or (self.count > fault.number and not fault.for_good):
             return False
@@ -498,6 +574,8 @@ class SimDisk:
         return here
 
     def _link(self, parent: int, name: str, entries: dict[str, int] | None) -> int:
+        if parent in self.removed:
+            raise _error(errno.ENOENT, name)
         inode = self._new_inode()
         if entries is None:
             self.files[inode] = b""
@@ -551,6 +629,19 @@ class SimDisk:
 
     def _touch(self, inode: int) -> None:
         self._touched[inode] = self._touched.get(inode, 0) + 1
+
+
+def _written(content: bytes, entries: Iterable[Entry]) -> bytes:
+    """The content after these writes and truncations."""
+    for entry in entries:
+        match entry:
+            case ("write", _, int(at), bytes(piece)):
+                content = content[:at].ljust(at, b"\0") + piece + content[at + len(piece) :]
+            case ("truncate", _, int(size)):
+                content = content[:size].ljust(size, b"\0")
+            case _:
+                pass
+    return content
 
 
 def _error(number: int, name: str) -> OSError:

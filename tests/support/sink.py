@@ -1,8 +1,8 @@
-"""A service outside that knows idempotency keys, and a tool that sends to it and offers a verifier (row F4).
+"""An outside service that knows idempotency keys, and a tool that sends to it and offers a verifier (row F4).
 
-The service is a folder: `arrived` has one line for each message that arrived, doubled ones too, so that a second effect
-would be seen; `shut` has the keys that are shut out. A test says what the next try does (`fails`), what the verifier
-answers (`unreachable`, `fences`), and what a call may touch (`paths`).
+The service is a folder: `arrived` has one line for each message that arrived, including duplicates, so that a second
+effect would be visible; `shut` has the keys that are fenced. A test says what the next try does (`fails`), what the
+verifier answers (`unreachable`, `fences`), and what a call may touch (`paths`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Literal
 import anyio
 import attrs
 
-from steadyhand.core.identity import Arguments, canonical_json
-from steadyhand.core.model import ToolOffer
-from steadyhand.core.record import EffectClass, Evidence, Scope
-from steadyhand.core.scope import EVERYTHING
-from steadyhand.tools.tool import Done, Gathered, Ground, Preview, Refusal, Running, Verified
+from steadyhand.domain.model.messages import ToolOffer
+from steadyhand.domain.records.identity import Arguments, canonical_json
+from steadyhand.domain.records.record import EffectClass, Evidence, Scope
+from steadyhand.domain.records.scope import EVERYTHING
+from steadyhand.tools.contract import CallContext, EvidenceResult, Preview, Refusal, ToolContext, ToolOutcome, Verified
 
 Failure = Literal["before", "after"]
 
 
 class Lost(Exception):
-    """The connection broke; whether the message arrived is not known."""
+    """The connection broke; it is unknown whether the message arrived."""
 
 
 @attrs.define
@@ -38,7 +38,7 @@ class Sink:
         return self._lines("arrived")
 
     def accept(self, key: str) -> None:
-        """A message arrives; one that is shut out does not."""
+        """A message arrives, unless its key is fenced."""
         if key in self._lines("shut"):
             raise Lost
         self._add("arrived", key)
@@ -47,7 +47,7 @@ class Sink:
         self._add("shut", key)
 
     def let_in(self, key: str) -> None:
-        """A new try is begun, which may arrive again."""
+        """A new try begins, which may arrive again."""
         kept = [line for line in self._lines("shut") if line != key]
         (self.folder / "shut").write_text("".join(f"{line}\n" for line in kept))
 
@@ -78,7 +78,7 @@ class SendTool:
     def offer(self) -> ToolOffer:
         return ToolOffer(self.name, "Sends a text.", canonical_json({"type": "object"}))
 
-    def prepare(self, arguments: Arguments, ground: Ground) -> Sending | Refusal:
+    def prepare(self, arguments: Arguments, tool_context: ToolContext) -> Sending | Refusal:
         scope = EVERYTHING if self.paths is None else Scope(self.paths)
         return Sending(self.name, scope, self.deliver)
 
@@ -119,9 +119,9 @@ class Sending:
     def preview(self) -> Preview | Refusal:
         return Preview("It sends a text.")
 
-    def gather(self, attempt_id: str, preview: Preview | None) -> Gathered | Refusal:
-        return Gathered()
+    def gather(self, attempt_id: str, preview: Preview | None) -> EvidenceResult | Refusal:
+        return EvidenceResult()
 
-    async def run(self, running: Running) -> Done:
+    async def run(self, running: CallContext) -> ToolOutcome:
         self.deliver(running.key)
-        return Done("returned", "The service took it.")
+        return ToolOutcome("returned", "The service took it.")

@@ -1,7 +1,7 @@
-"""Programs a test needs that a machine may lack.
+"""Programs that a test needs and a machine may lack.
 
-In CI a missing one is a failure: there the build installs it, and a skip would hide that a part is never
-tested. Elsewhere it is a skip that names the program.
+In CI a missing program is a failure: the build installs it, and a skip would hide that a part is never tested. On other
+machines the test is skipped with the name of the program.
 """
 
 import os

@@ -1,99 +1,114 @@
 /**
- * The chat in the sidebar: a webview that shows the folded view and sends back what the user does.
+ * The chat in the side bar: a webview that shows the state and sends what the user does.
  *
- * Its page loads nothing but its own script and style: the content security policy allows a nonce and no network.
- * Nothing is decided here; each message of the page is one call of `ChatDeeds`.
+ * Its page loads its own script and style and nothing else: the content security policy allows no network.
  */
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import type { Draft } from "../attachments";
-import type { Happened, View } from "../store";
-import type { FromChat, ToChat } from "./bridge";
+import type { StoreAction } from "../store/actions";
+import type { Draft } from "../store/drafts";
+import type { DraftStore } from "../store/draftStore";
+import type { Store } from "../store/store";
+import type { FromWebview, PageReady, ToWebview } from "./webviewMessages";
 
-export const chatViewId = "steadyhand.chat";
+const CHAT_VIEW_ID = "steadyhand.chat";
 
-export interface ChatDeeds {
-  whole(): { readonly view: View; readonly draft: Draft };
-  on(message: Exclude<FromChat, { kind: "ready" }>): Promise<void>;
-}
+export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
+  private readonly received = new vscode.EventEmitter<FromWebview>();
+  readonly onMessage = this.received.event;
 
-export class ChatView implements vscode.WebviewViewProvider {
-  private shown: vscode.WebviewView | undefined;
-  private ready = false;
-  private waiting: ToChat[] = [];
+  private webviewView: vscode.WebviewView | undefined;
+  private isPageReady = false;
+  private waiting: ToWebview[] = [];
+  private readonly registration: vscode.Disposable;
 
   constructor(
-    private readonly extension: vscode.Uri,
-    private readonly deeds: ChatDeeds,
-    private readonly failed: (error: unknown) => void,
-  ) {}
-
-  get visible(): boolean {
-    return this.shown?.visible === true;
+    private readonly extensionUri: vscode.Uri,
+    private readonly store: Store,
+    private readonly drafts: DraftStore,
+  ) {
+    const options = { webviewOptions: { retainContextWhenHidden: true } };
+    this.registration = vscode.window.registerWebviewViewProvider(CHAT_VIEW_ID, this, options);
   }
 
-  resolveWebviewView(shown: vscode.WebviewView): void {
-    this.shown = shown;
-    this.ready = false;
-    const root = vscode.Uri.joinPath(this.extension, "out");
-    shown.webview.options = { enableScripts: true, localResourceRoots: [root, vscode.Uri.joinPath(this.extension, "media")] };
-    shown.webview.onDidReceiveMessage((message: FromChat) => this.receive(message));
-    shown.onDidDispose(() => {
-      this.shown = undefined;
-      this.ready = false;
+  get isVisible(): boolean {
+    return this.webviewView?.visible === true;
+  }
+
+  resolveWebviewView(webviewView: vscode.WebviewView): void {
+    const { webview } = webviewView;
+    this.webviewView = webviewView;
+    this.isPageReady = false;
+    const localResourceRoots = ["out", "media"].map((folder) => vscode.Uri.joinPath(this.extensionUri, folder));
+    webview.options = { enableScripts: true, localResourceRoots };
+    webview.onDidReceiveMessage((message: FromWebview | PageReady) => this.receive(message));
+    webviewView.onDidDispose(() => {
+      this.webviewView = undefined;
+      this.isPageReady = false;
     });
-    shown.webview.html = this.page(shown.webview);
+    webview.html = this.page(webview);
   }
 
-  /** Show it and put the cursor into its box. */
+  /** Show the chat and put the cursor into the message box. */
   async focus(): Promise<void> {
-    await vscode.commands.executeCommand(`${chatViewId}.focus`);
-    this.post({ kind: "do", what: "focus" });
+    await vscode.commands.executeCommand(`${CHAT_VIEW_ID}.focus`);
+    this.post({ kind: "command", command: "focus" });
   }
 
-  happened(happened: Happened): void {
-    if (this.ready) this.post({ kind: "happened", happened });
+  showAction(action: StoreAction): void {
+    this.post({ kind: "action", action });
   }
 
-  /** Kept until the page is there. */
-  post(message: ToChat): void {
-    if (this.ready && this.shown !== undefined) void this.shown.webview.postMessage(message);
-    else if (message.kind === "do" || message.kind === "attach") this.waiting.push(message);
+  showDraft(draft: Draft): void {
+    this.post({ kind: "draft", draft });
   }
 
-  /** Show everything anew. */
-  renew(): void {
+  /** After a change of the settings or of the trust in the folder. */
+  showSettings(): void {
     const provider = vscode.workspace.getConfiguration("steadyhand").get("model.provider", "practice");
-    if (this.ready) this.post({ kind: "view", ...this.deeds.whole(), trusted: vscode.workspace.isTrusted, provider });
+    this.post({ kind: "settings", trusted: vscode.workspace.isTrusted, provider });
   }
 
-  private receive(message: FromChat): void {
-    if (message.kind === "ready") {
-      this.ready = true;
-      this.renew();
-      for (const late of this.waiting.splice(0)) this.post(late);
+  /** Commands and attachments wait until the page is ready. The page asks for everything else itself. */
+  post(message: ToWebview): void {
+    if (this.isPageReady && this.webviewView !== undefined) void this.webviewView.webview.postMessage(message);
+    else if (message.kind === "command" || message.kind === "attach") this.waiting.push(message);
+  }
+
+  dispose(): void {
+    this.registration.dispose();
+    this.received.dispose();
+  }
+
+  private receive(message: FromWebview | PageReady): void {
+    if (message.kind !== "ready") {
+      this.received.fire(message);
       return;
     }
-    this.deeds.on(message).catch(this.failed);
+    this.isPageReady = true;
+    this.showSettings();
+    this.post({ kind: "state", state: this.store.state, draft: this.drafts.current() });
+    for (const late of this.waiting.splice(0)) this.post(late);
   }
 
   private page(webview: vscode.Webview): string {
     const nonce = randomBytes(16).toString("base64url");
-    const script = webview.asWebviewUri(vscode.Uri.joinPath(this.extension, "out", "chat.js")).toString();
-    const style = webview.asWebviewUri(vscode.Uri.joinPath(this.extension, "media", "chat.css")).toString();
-    const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src ${webview.cspSource}; font-src ${webview.cspSource}`;
+    const resource = (...path: string[]): string =>
+      webview.asWebviewUri(vscode.Uri.joinPath(this.extensionUri, ...path)).toString();
+    const { cspSource } = webview;
+    const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src ${cspSource}; font-src ${cspSource}`;
     return `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="stylesheet" href="${style}">
+<link rel="stylesheet" href="${resource("media", "chat.css")}">
 <title>Steadyhand</title>
 </head>
 <body>
 <div id="root"></div>
-<script nonce="${nonce}" src="${script}"></script>
+<script nonce="${nonce}" src="${resource("out", "chat.js")}"></script>
 </body>
 </html>`;
   }

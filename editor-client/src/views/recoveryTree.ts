@@ -1,48 +1,71 @@
 /**
- * The list of uncertain and just settled effects, with their check, and below each what its last inspection found.
+ * The list of uncertain and recently settled effects. Each effect shows its status and its last inspection below it.
  *
- * Buttons follow the server's offer: the item's context value holds the offered actions as words, and package.json
- * binds each button to its word.
+ * The server decides which actions an effect has: the context value of an item lists them, and package.json shows a
+ * button for each.
  */
 import * as vscode from "vscode";
+import { workspaceFile } from "../editor/workspaceFiles";
+import {
+  CHECK_LABELS,
+  callSubject,
+  capitalize,
+  effectStatus,
+  shortEffectStatus,
+  statisticsText,
+  callVerb,
+  withoutTitle,
+} from "../labels";
 import type { Inspection, Uncertain } from "../protocol";
-import type { View } from "../store";
-import { sessionName } from "../store";
-import { briefly, CHECK, standing, subject, untitled, verb } from "../words";
+import type { Inspections } from "../store/inspections";
+import type { State } from "../store/state";
+import { sessionName } from "../store/state";
 
-export type Node =
+interface LineNode {
+  readonly kind: "line";
+  readonly text: string;
+  readonly icon: string;
+  readonly tooltip?: string;
+  /** the file that a click opens */
+  readonly file?: vscode.Uri;
+}
+
+export type RecoveryNode =
   | { readonly kind: "effect"; readonly uncertain: Uncertain; readonly session: string }
-  | { readonly kind: "line"; readonly text: string; readonly icon: string; readonly hint?: string; readonly open?: vscode.Uri }
-  | { readonly kind: "survivors"; readonly uncertain: Uncertain; readonly text: string };
+  | { readonly kind: "survivors"; readonly uncertain: Uncertain; readonly text: string }
+  | LineNode;
 
-export class RecoveryTree implements vscode.TreeDataProvider<Node> {
+export class RecoveryTree implements vscode.TreeDataProvider<RecoveryNode>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
-  private nodes: readonly Node[] = [];
+  private readonly view: vscode.TreeView<RecoveryNode>;
+  private effects: readonly RecoveryNode[] = [];
 
-  constructor(private readonly inspectionOf: (attemptId: string) => Inspection | undefined) {}
-
-  show(view: View): void {
-    this.nodes = [...view.uncertain, ...view.settled].map((uncertain) => {
-      const session = view.sessions.find((one) => one.sessionId === uncertain.sessionId);
-      return { kind: "effect", uncertain, session: session === undefined ? "" : sessionName(session) };
-    });
-    this.refresh();
+  constructor(private readonly inspections: Inspections) {
+    this.view = vscode.window.createTreeView("steadyhand.recovery", { treeDataProvider: this });
+    inspections.onChange(() => this.changed.fire(undefined));
   }
 
-  refresh(): void {
+  show({ uncertain, settled, sessions, active }: State): void {
+    this.view.message = active === undefined ? "" : statisticsText(active.snapshot.statistics);
+    this.effects = [...uncertain, ...settled].map((effect) => {
+      const session = sessions.find((one) => one.sessionId === effect.sessionId);
+      return { kind: "effect", uncertain: effect, session: session === undefined ? "" : sessionName(session) };
+    });
+    const count = uncertain.length;
+    this.view.badge = count > 0 ? { value: count, tooltip: `${count} uncertain` } : undefined;
     this.changed.fire(undefined);
   }
 
-  getChildren(node?: Node): Node[] {
-    if (node === undefined) return [...this.nodes];
+  getChildren(node?: RecoveryNode): RecoveryNode[] {
+    if (node === undefined) return [...this.effects];
     if (node.kind !== "effect") return [];
-    const standingLine: Node = { kind: "line", text: sentence(standing(node.uncertain)), icon: "info" };
-    const inspection = this.inspectionOf(node.uncertain.attemptId);
-    return [standingLine, ...(inspection === undefined ? [] : found(inspection, node.uncertain))];
+    const status = lineNode(capitalize(effectStatus(node.uncertain)), "info");
+    const inspection = this.inspections.get(node.uncertain.attemptId);
+    return [status, ...(inspection === undefined ? [] : inspectionNodes(inspection, node.uncertain))];
   }
 
-  getTreeItem(node: Node): vscode.TreeItem {
+  getTreeItem(node: RecoveryNode): vscode.TreeItem {
     switch (node.kind) {
       case "effect":
         return effectItem(node.uncertain, node.session);
@@ -55,56 +78,58 @@ export class RecoveryTree implements vscode.TreeDataProvider<Node> {
       case "line": {
         const item = new vscode.TreeItem(node.text);
         item.iconPath = new vscode.ThemeIcon(node.icon);
-        item.tooltip = node.hint ?? node.text;
-        if (node.open !== undefined) item.command = { command: "vscode.open", title: "Open", arguments: [node.open] };
+        item.tooltip = node.tooltip ?? node.text;
+        if (node.file !== undefined) item.command = { command: "vscode.open", title: "Open", arguments: [node.file] };
         return item;
       }
     }
   }
+
+  dispose(): void {
+    this.view.dispose();
+    this.changed.dispose();
+  }
 }
 
 function effectItem(uncertain: Uncertain, session: string): vscode.TreeItem {
-  const item = new vscode.TreeItem(`${verb(uncertain.tool)} ${subject(uncertain)}`, vscode.TreeItemCollapsibleState.Expanded);
-  const settled = uncertain.state === "settled";
+  const label = `${callVerb(uncertain)} ${callSubject(uncertain)}`;
+  const item = new vscode.TreeItem(label, vscode.TreeItemCollapsibleState.Expanded);
+  const status = effectStatus(uncertain);
+  const began = new Date(uncertain.started).toLocaleString();
   item.id = `${uncertain.sessionId}/${uncertain.attemptId}`;
-  item.description = briefly(uncertain);
-  item.iconPath = settled
-    ? new vscode.ThemeIcon("pass", new vscode.ThemeColor("testing.iconPassed"))
-    : new vscode.ThemeIcon("warning", new vscode.ThemeColor("list.warningForeground"));
+  item.description = shortEffectStatus(uncertain);
+  item.iconPath =
+    uncertain.state === "settled"
+      ? new vscode.ThemeIcon("pass", new vscode.ThemeColor("testing.iconPassed"))
+      : new vscode.ThemeIcon("warning", new vscode.ThemeColor("list.warningForeground"));
   item.contextValue = `effect ${uncertain.state} ${uncertain.actions.join(" ")}`;
-  item.tooltip = `${uncertain.title}\n${sentence(standing(uncertain))}\nSession: ${session}\nBegan: ${new Date(uncertain.started).toLocaleString()}`;
-  item.accessibilityInformation = { label: `${uncertain.title}, ${standing(uncertain)}` };
+  item.tooltip = `${label}\n${capitalize(status)}\nSession: ${session}\nStarted: ${began}`;
+  item.accessibilityInformation = { label: `${label}, ${status}` };
   return item;
 }
 
-function found(inspection: Inspection, uncertain: Uncertain): Node[] {
-  const at = new Date(inspection.at).toLocaleTimeString();
-  const more = inspection.changedMore > 0 ? [line(`and ${inspection.changedMore} more changed files`, "ellipsis")] : [];
+function inspectionNodes(inspection: Inspection, uncertain: Uncertain): RecoveryNode[] {
+  const { at, text, paths, survivors, changed, changedMore } = inspection;
+  const checks = paths.length > 1 ? paths : []; // the status says the check of a single path
   return [
-    line(`Inspected at ${at}`, "search", untitled(inspection.text, uncertain.title)),
-    ...(inspection.paths.length > 1 ? inspection.paths : []).map((one) => line(`${one.path}: ${CHECK[one.check]}${one.reason === undefined ? "" : ` (${one.reason})`}`, "file")),
-    ...inspection.survivors.map((one): Node => ({ kind: "survivors", uncertain, text: `Still running: ${one.command} (${one.pid})` })),
-    ...inspection.changed.map((path) => ({ ...line(`Changed since: ${path}`, "diff-modified"), ...openable(path) })),
-    ...more,
+    lineNode(`Inspected at ${new Date(at).toLocaleTimeString()}`, "search", withoutTitle(text, uncertain.title)),
+    ...checks.map(({ path, check, reason }) => {
+      const why = reason === undefined ? "" : ` (${reason})`;
+      return lineNode(`${path}: ${CHECK_LABELS[check]}${why}`, "file");
+    }),
+    ...survivors.map(({ command, pid }): RecoveryNode => {
+      return { kind: "survivors", uncertain, text: `Still running: ${command} (pid ${pid})` };
+    }),
+    ...changed.map((path) => withFile(lineNode(`Changed since: ${path}`, "diff-modified"), path)),
+    ...(changedMore > 0 ? [lineNode(`and ${changedMore} more changed files`, "ellipsis")] : []),
   ];
 }
 
-function line(text: string, icon: string, hint?: string): Extract<Node, { kind: "line" }> {
-  return { kind: "line", text, icon, ...(hint === undefined ? {} : { hint }) };
+function lineNode(text: string, icon: string, tooltip?: string): LineNode {
+  return { kind: "line", text, icon, ...(tooltip === undefined ? {} : { tooltip }) };
 }
 
-function openable(path: string): { readonly open?: vscode.Uri } {
-  const uri = workspaceFile(path);
-  return uri === undefined ? {} : { open: uri };
-}
-
-/** A path as the server shows it: relative to the folder, absolute if outside. */
-export function workspaceFile(path: string): vscode.Uri | undefined {
-  if (path.startsWith("/")) return vscode.Uri.file(path);
-  const folder = vscode.workspace.workspaceFolders?.[0];
-  return folder === undefined ? undefined : vscode.Uri.joinPath(folder.uri, path);
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+function withFile(node: LineNode, path: string): LineNode {
+  const file = workspaceFile(path);
+  return file === undefined ? node : { ...node, file };
 }

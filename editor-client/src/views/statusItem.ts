@@ -1,7 +1,16 @@
-/** The status bar: how the connection stands, and how many effects are uncertain; a click leads to either. */
+/** The item in the status bar: the connection, else the count of uncertain effects, else an open question. */
 import * as vscode from "vscode";
-import type { View } from "../store";
-import { effects } from "../words";
+import { countEffects } from "../labels";
+import type { State } from "../store/state";
+import { isOpen } from "../store/state";
+
+interface Appearance {
+  readonly text: string;
+  readonly tooltip: string;
+  /** runs on a click */
+  readonly command: string;
+  readonly isWarning: boolean;
+}
 
 export class StatusItem implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("steadyhand", vscode.StatusBarAlignment.Left, 20);
@@ -11,14 +20,13 @@ export class StatusItem implements vscode.Disposable {
     this.item.show();
   }
 
-  show(view: View): void {
-    const count = view.uncertain.length;
-    const look = looks(view, count);
-    this.item.text = look.text;
-    this.item.tooltip = look.tooltip;
-    this.item.command = look.command;
-    this.item.accessibilityInformation = { label: look.tooltip, role: "button" };
-    this.item.backgroundColor = look.loud ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
+  show(state: State): void {
+    const { text, tooltip, command, isWarning } = appearanceOf(state);
+    this.item.text = text;
+    this.item.tooltip = tooltip;
+    this.item.command = command;
+    this.item.accessibilityInformation = { label: tooltip, role: "button" };
+    this.item.backgroundColor = isWarning ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
   }
 
   dispose(): void {
@@ -26,37 +34,35 @@ export class StatusItem implements vscode.Disposable {
   }
 }
 
-interface Look {
-  readonly text: string;
-  readonly tooltip: string;
-  readonly command: string;
-  readonly loud: boolean;
-}
-
-function looks(view: View, count: number): Look {
-  const { link } = view;
-  switch (link.state) {
+function appearanceOf({ connection, uncertain, questions, active }: State): Appearance {
+  switch (connection.state) {
     case "starting":
-      return { text: "$(loading~spin) Steadyhand", tooltip: link.text, command: "steadyhand.showLog", loud: false };
+      return appearance("$(loading~spin) Steadyhand", connection.text, "steadyhand.showLog", false);
     case "lost":
-      return { text: "$(loading~spin) Steadyhand: restarting", tooltip: link.text, command: "steadyhand.showLog", loud: true };
+      return appearance("$(loading~spin) Steadyhand: restarting", connection.text, "steadyhand.showLog");
     case "silent":
-      return { text: "$(watch) Steadyhand: not answering", tooltip: link.text, command: "steadyhand.showLog", loud: true };
-    case "stopped":
-      return { text: "$(error) Steadyhand: stopped", tooltip: `${link.text} Click to start it again.`, command: "steadyhand.restartServer", loud: true };
+      return appearance("$(watch) Steadyhand: not answering", connection.text, "steadyhand.showLog");
+    case "stopped": {
+      const tooltip = `${connection.text} Click to start the server.`;
+      return appearance("$(error) Steadyhand: stopped", tooltip, "steadyhand.restartServer");
+    }
     case "ready":
       break;
   }
+  const count = uncertain.length;
   if (count > 0) {
-    return { text: `$(warning) ${count} uncertain`, tooltip: `Steadyhand: ${effects(count)} uncertain. Click to see.`, command: "steadyhand.recovery.focus", loud: true };
+    const tooltip = `Steadyhand: ${countEffects(count)} uncertain. Click to show the list.`;
+    return appearance(`$(warning) ${count} uncertain`, tooltip, "steadyhand.recovery.focus");
   }
-  const asked = view.questions.some((question) => question.gone === undefined);
-  if (asked) return { text: "$(question) Steadyhand asks", tooltip: "Steadyhand waits for your answer.", command: "steadyhand.focusChat", loud: true };
-  const busy = view.bound?.session.busy === true;
-  return {
-    text: busy ? "$(sync~spin) Steadyhand" : "$(check) Steadyhand",
-    tooltip: busy ? "Steadyhand is at work." : "Steadyhand: nothing is uncertain.",
-    command: "steadyhand.focusChat",
-    loud: false,
-  };
+  if (questions.some(isOpen)) {
+    return appearance("$(question) Steadyhand asks", "Steadyhand waits for your answer.", "steadyhand.focusChat");
+  }
+  if (active?.session.busy === true) {
+    return appearance("$(sync~spin) Steadyhand", "Steadyhand is working.", "steadyhand.focusChat", false);
+  }
+  return appearance("$(check) Steadyhand", "Steadyhand: nothing is uncertain.", "steadyhand.focusChat", false);
+}
+
+function appearance(text: string, tooltip: string, command: string, isWarning = true): Appearance {
+  return { text, tooltip, command, isWarning };
 }

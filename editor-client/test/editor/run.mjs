@@ -1,21 +1,25 @@
-// Tells the stories: node run.mjs --code-server DIR --node NODE --vsix FILE --python PYTHON --pictures DIR [STORY…]
+// Runs the scenarios: node run.mjs --code-server DIR --node NODE --vsix FILE --python PYTHON --pictures DIR [NAME…]
 //
-// First those that need the editor to themselves, one after another; then the others, `tellers` at a time. Each end
-// is one line of JSON: {story, outcome, seconds}, outcome "ok" or what went wrong; last {story: "console", …}.
+// Scenarios with settings of their own run first, one after another. The others then run in parallel. A scenario that
+// ran out of time is played once more, alone and in a new window: the machine or the editor can be slow for a moment,
+// but a fault of ours happens again. Each result is a line of JSON: {scenario, outcome, seconds, first?}, with the
+// outcome "ok" or an error; `first` is the error of the first time. The last line is {scenario: "console", …}.
 import { parseArgs } from "node:util";
-import { Stage } from "./stage.mjs";
-import { stories } from "./stories/index.mjs";
+import { scenarios } from "./scenarios/index.mjs";
+import { TestEditor } from "./testEditor.mjs";
 import { within } from "./waiting.mjs";
 
-const tellers = 2;
-const story_ms_max = 150_000;
-const said_chars_max = 4_000;
+const PARALLEL_MAX = 2;
+const SCENARIO_MAX_MS = 150_000;
+const OUTCOME_MAX_CHARS = 4_000;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: Object.fromEntries(["code-server", "node", "vsix", "python", "pictures", "chromium"].map((name) => [name, { type: "string" }])),
+  options: Object.fromEntries(
+    ["code-server", "node", "vsix", "python", "pictures", "chromium"].map((name) => [name, { type: "string" }]),
+  ),
 });
-const stage = new Stage({
+const editor = new TestEditor({
   codeServer: values["code-server"],
   node: values.node,
   vsix: values.vsix,
@@ -23,41 +27,66 @@ const stage = new Stage({
   pictures: values.pictures ?? "pictures",
   browserPath: values.chromium ?? "/usr/bin/chromium",
 });
-const report = (story, outcome, seconds) => console.log(JSON.stringify({ story, outcome, ...(seconds === undefined ? {} : { seconds }) }));
 
-async function tell([name, { tell: story }]) {
+const late = [];
+
+function report(result) {
+  console.log(JSON.stringify(result));
+  if (result.outcome !== "ok") process.exitCode = 1;
+}
+
+/** The editor for one scenario, with windows of its own. `first`: the error when the scenario was played before. */
+function editorFor(first) {
+  return Object.create(editor, { windows: { value: [] }, isPlayedAgain: { value: first !== undefined } });
+}
+
+/** Play a scenario and report its outcome. The first time, one that runs out of time is kept in `late` instead. */
+async function runScenario(scenario, own, first) {
+  const [name, { run }] = scenario;
   const begun = Date.now();
-  const mine = Object.create(stage, { windows: { value: [] } });
   let outcome = "ok";
+  let isLate = false;
   try {
-    await within(name, story_ms_max, story(mine));
+    await within(name, SCENARIO_MAX_MS, run(own));
   } catch (error) {
-    outcome = String(error.stack ?? error).slice(0, said_chars_max);
-    process.exitCode = 1;
-    for (const [number, at] of mine.windows.entries()) {
-      await at.page.screenshot({ path: `${stage.pictures}/failed-${name}${number === 0 ? "" : `-${number}`}.png` }).catch(() => undefined);
-      if (at.words() !== "") outcome += `\nthe server said:\n${at.words()}`;
+    isLate = error.name === "TimeoutError";
+    outcome = String(error.stack ?? error).slice(0, OUTCOME_MAX_CHARS);
+    for (const [index, window] of own.windows.entries()) {
+      const picture = `${editor.pictures}/failed-${name}${index === 0 ? "" : `-${index}`}.png`;
+      await window.page.screenshot({ path: picture }).catch(() => undefined);
+      if (window.serverLog() !== "") outcome += `\nthe server wrote:\n${window.serverLog()}`;
     }
   }
-  for (const at of mine.windows) await at.close().catch(() => undefined);
-  report(name, outcome, (Date.now() - begun) / 1_000);
+  for (const window of own.windows) await window.close().catch(() => undefined);
+  if (isLate && first === undefined) late.push([scenario, outcome]);
+  else report({ scenario: name, outcome, seconds: (Date.now() - begun) / 1_000, first });
+}
+
+async function runAll() {
+  const wanted = Object.entries(scenarios).filter(([name]) => positionals.length === 0 || positionals.includes(name));
+  for (const scenario of wanted.filter(([, { settings }]) => settings !== undefined)) {
+    await runAlone(scenario);
+  }
+  editor.applySettings(editor.launcherSettings);
+  const waiting = wanted.filter(([, { settings }]) => settings === undefined);
+  const runWaiting = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runScenario(next, editorFor());
+  };
+  await Promise.all(Array.from({ length: PARALLEL_MAX }, runWaiting));
+  for (const [scenario, outcome] of late) await runAlone(scenario, outcome);
+}
+
+async function runAlone(scenario, first) {
+  const { settings } = scenario[1];
+  const own = editorFor(first);
+  editor.applySettings(settings === undefined ? editor.launcherSettings : await settings(own));
+  await runScenario(scenario, own, first);
 }
 
 try {
-  await stage.start();
-  const wanted = Object.entries(stories).filter(([name]) => positionals.length === 0 || positionals.includes(name));
-  for (const story of wanted.filter(([, { settings }]) => settings !== undefined)) {
-    stage.use(await story[1].settings(stage));
-    await tell(story);
-  }
-  stage.use(stage.launcher);
-  const together = wanted.filter(([, { settings }]) => settings === undefined);
-  const teller = async () => {
-    for (let story = together.shift(); story !== undefined; story = together.shift()) await tell(story);
-  };
-  await Promise.all(Array.from({ length: tellers }, teller));
+  await editor.start();
+  await runAll();
 } finally {
-  await stage.end();
+  await editor.end();
 }
-report("console", stage.troubles.length === 0 ? "ok" : stage.troubles.join("\n"));
-if (stage.troubles.length > 0) process.exitCode = 1;
+report({ scenario: "console", outcome: editor.problems.length === 0 ? "ok" : editor.problems.join("\n") });

@@ -1,13 +1,14 @@
-// One window of the editor: what a user does there, and what is seen.
+// One window of the editor: what a user does there, and what the window shows.
 //
-// Whatever is waited for has a limit. What went wrong is told with the end of the server's own words, by `words`.
+// Every wait has a limit. After a failure `serverLog` gives the end of what the servers of the window wrote.
 import fs from "node:fs";
 import path from "node:path";
-import { shown_ms_max, until } from "./waiting.mjs";
+import { SHOWN_MAX_MS, until } from "./waiting.mjs";
 
-const still_ms_max = 3_000;
-const opened_ms_max = 4_000;
-const words_lines_max = 20;
+const STILL_MAX_MS = 3_000;
+const OPENED_MAX_MS = 4_000;
+const HOVERED_MAX_MS = 4_000;
+const LOG_LINES_MAX = 20;
 
 export const THEMES = {
   dark: { name: "Dark Modern", mark: "vs-dark" },
@@ -16,34 +17,40 @@ export const THEMES = {
   contrastLight: { name: "Default High Contrast Light", mark: "hc-light" },
 };
 
-const READY = ["Ask", "Goes", "This session"].map((begin) => `.composer textarea[placeholder^='${begin}']`).join(", ");
+const READY = ["Ask", "Queue", "This session"].map((begin) => `.composer textarea[placeholder^='${begin}']`).join(", ");
 
 export class Window {
-  constructor(stage, page, folder, place, name) {
-    Object.assign(this, { stage, page, folder, place, name });
+  constructor(editor, page, folder, stateFolder, name) {
+    Object.assign(this, { editor, page, folder, stateFolder, name });
     this.chat = page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
     this.box = this.chat.locator(".composer > .box textarea");
-    page.setDefaultTimeout(shown_ms_max);
+    page.setDefaultTimeout(SHOWN_MAX_MS);
   }
 
-  /** Errors of our page count; the editor's own noise and what is expected do not. */
+  /** Collect the errors of our page. Errors of the editor itself and those that match `expected` do not count. */
   listen(expected = /(?!)/) {
-    const note = (text) => this.over === true || this.stage.troubles.push(`${this.name}: ${text}`);
+    const note = (text) => this.isClosing === true || this.editor.problems.push(`${this.name}: ${text}`);
     this.page.on("pageerror", (error) => note(`page error: ${error.message.slice(0, 300)}`));
     this.page.on("console", (message) => {
       const text = message.text();
       const from = message.location().url;
       const noise = /spdlog|bindings file|native-watchdog/.test(text); // not built in the code-server of the tests
-      const ours = !noise && !expected.test(text) && (/steadyhand/i.test(text) || from.includes("chat.js") || (from.includes("webview") && !from.includes("service-worker")));
+      const ours =
+        !noise &&
+        !expected.test(text) &&
+        (/steadyhand/i.test(text) ||
+          from.includes("chat.js") ||
+          (from.includes("webview") && !from.includes("service-worker")));
       if (message.type() === "error" && ours) note(`console: ${text.slice(0, 300)} (${from.slice(-80)})`);
     });
   }
 
   async load(started = true) {
-    await this.page.goto(`${this.stage.url}/?folder=${encodeURIComponent(this.folder)}`);
+    const opened = this.workspaceFile === undefined ? ["folder", this.folder] : ["workspace", this.workspaceFile];
+    await this.page.goto(`${this.editor.url}/?${opened[0]}=${encodeURIComponent(opened[1])}`);
     await this.page.locator(".monaco-workbench").waitFor();
     await this.showChat();
-    if (started) await this.ready();
+    if (started) await this.waitReady();
   }
 
   async showChat() {
@@ -53,25 +60,25 @@ export class Window {
     await this.box.waitFor();
   }
 
-  ready() {
+  waitReady() {
     return this.chat.locator(READY).first().waitFor();
   }
 
   // --- the chat ---------------------------------------------------------------------------------------------
 
-  async say(text) {
+  async send(text) {
     await this.box.fill(text);
     await this.box.press("Enter");
   }
 
-  /** Sends it and waits for the end of the turn. */
-  async sayAndWait(text) {
-    await this.say(text);
-    await this.see(".message.user", text.split("\n")[0]);
-    await this.idle();
+  /** Send a prompt and wait until its turn has ended. */
+  async sendAndWait(text) {
+    await this.send(text);
+    await this.waitFor(".message.user", text.split("\n")[0]);
+    await this.waitIdle();
   }
 
-  idle() {
+  waitIdle() {
     return until("the turn ended", async () => (await this.chat.locator(".round.stop").count()) === 0);
   }
 
@@ -79,16 +86,53 @@ export class Window {
     return this.chat.locator(".question .buttons button", { hasText: label }).first().click();
   }
 
-  see(selector, text) {
-    return this.chat.locator(selector, text === undefined ? undefined : { hasText: text }).first().waitFor();
+  waitFor(selector, text) {
+    return this.chat
+      .locator(selector, text === undefined ? undefined : { hasText: text })
+      .first()
+      .waitFor();
   }
 
-  gone(selector, text) {
-    return this.chat.locator(selector, text === undefined ? undefined : { hasText: text }).first().waitFor({ state: "detached" });
+  waitGone(selector, text) {
+    return this.chat
+      .locator(selector, text === undefined ? undefined : { hasText: text })
+      .first()
+      .waitFor({ state: "detached" });
   }
 
-  press(selector, text) {
-    return this.chat.locator(selector, text === undefined ? undefined : { hasText: text }).first().click();
+  click(selector, text) {
+    return this.chat
+      .locator(selector, text === undefined ? undefined : { hasText: text })
+      .first()
+      .click();
+  }
+
+  /**
+   * Record from now on when each banner appears. A banner can be gone before a locator looks: a killed server is back
+   * within a fraction of a second.
+   */
+  recordBanners() {
+    return this.chat.locator("body").evaluate((body) => {
+      window.bannersShown = [];
+      new MutationObserver(() => {
+        const shown = body.querySelector(".banner.lost, .banner.stopped");
+        if (shown !== null) window.bannersShown.push({ kind: shown.className, timeMs: Date.now() });
+      }).observe(body, { childList: true, subtree: true, attributes: true, attributeFilter: ["class"] });
+    });
+  }
+
+  /** Milliseconds from `sinceMs`, a time of `Date.now()`, until the recorded banner of this kind appeared. */
+  async bannerDelay(kind, sinceMs) {
+    const shown = await until(`the banner ${kind} appears`, () =>
+      this.chat
+        .locator("body")
+        .evaluate(
+          (_, [wanted, since]) =>
+            window.bannersShown.find((banner) => banner.kind.includes(wanted) && banner.timeMs >= since),
+          [kind, sinceMs],
+        ),
+    );
+    return shown.timeMs - sinceMs;
   }
 
   // --- the editor -------------------------------------------------------------------------------------------
@@ -103,14 +147,14 @@ export class Window {
     await this.page.keyboard.press("Enter");
   }
 
-  /** A choice of an open quick pick, by its text. */
+  /** Choose a row of the open quick pick by its text. */
   async pick(text) {
     await this.page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first().waitFor();
     await this.page.locator(".quick-input-widget input").first().fill(text);
     await this.page.keyboard.press("Enter");
   }
 
-  /** The text of an open input box. */
+  /** Fill the open input box and accept it. */
   async fill(title, text) {
     await this.page.locator(".quick-input-widget", { hasText: title }).first().waitFor();
     await this.page.locator(".quick-input-widget input").first().fill(text);
@@ -123,9 +167,9 @@ export class Window {
   }
 
   async openFile(name) {
-    const soon = { timeout: opened_ms_max };
+    const soon = { timeout: OPENED_MAX_MS };
     await this.page.locator(".part.statusbar").click({ position: { x: 640, y: 10 } }); // out of the chat
-    // Asked again where it closed by itself, which it does when the focus moves.
+    // Open it again if it closes, which it does when the focus moves.
     await until(`${name} is offered`, async () => {
       try {
         await this.page.keyboard.press("Control+p");
@@ -176,21 +220,36 @@ export class Window {
     return this.page.locator(".pane-body .monaco-list-row", { hasText: text }).first();
   }
 
-  async pressEffect(row, label) {
-    await row.hover();
-    await row.locator(`.action-label[aria-label^="${label}"]`).first().click();
+  /**
+   * Click an action of this row. The list shows actions only under the mouse, and it can be drawn again, or move, after
+   * the mouse came there: then the mouse moves away and comes again.
+   */
+  async clickEffectAction(row, label) {
+    const action = row.locator(`.action-label[aria-label^="${label}"]`).first();
+    await action.waitFor({ state: "attached" });
+    await until(`${label} is clicked`, async () => {
+      try {
+        await this.page.locator(".part.statusbar").hover();
+        await row.hover({ timeout: HOVERED_MAX_MS });
+        await action.click({ timeout: HOVERED_MAX_MS });
+        return true;
+      } catch (error) {
+        if (error.name !== "TimeoutError") throw error;
+        return false;
+      }
+    });
   }
 
-  // --- the world --------------------------------------------------------------------------------------------
+  // --- files and servers --------------------------------------------------------------------------------------------
 
   file(name) {
     const found = path.join(this.folder, name);
     return fs.existsSync(found) ? fs.readFileSync(found, "utf8") : undefined;
   }
 
-  /** The next server of this window dies like this. */
-  plant(faults) {
-    fs.writeFileSync(path.join(this.place, "faults.json"), JSON.stringify(faults));
+  /** The next server of this window ends at these faults. */
+  injectFaults(faults) {
+    fs.writeFileSync(path.join(this.stateFolder, "faults.json"), JSON.stringify(faults));
   }
 
   /** The pid of the server that runs now. */
@@ -200,27 +259,32 @@ export class Window {
 
   /** The pids of all servers so far, oldest first. */
   starts() {
-    const pids = path.join(this.place, "pids");
+    const pids = path.join(this.stateFolder, "pids");
     return fs.existsSync(pids) ? fs.readFileSync(pids, "utf8").trim().split("\n") : [];
   }
 
-  /** Until the editor keeps this text for a next start of the window. */
-  kept(text) {
-    return until(`kept for the next start: ${text}`, () => this.page.evaluate(holdsText, text));
+  /** Wait until the editor has stored this text for the next start of the window. */
+  waitStored(text) {
+    return until(`stored for the next start: ${text}`, () => this.page.evaluate(isInStorage, text));
   }
 
   // --- pictures ---------------------------------------------------------------------------------------------
 
-  /** Taken when two looks in a row are the same: animations are over, texts are there. */
+  /** Take a picture when two screenshots in a row are equal: animations are over and texts are there. */
   async picture(name, { keepMouse = false } = {}) {
     if (!keepMouse) {
       await this.page.mouse.move(900, 500); // no tooltip over what is shown
-      await until("no tooltip", async () => (await this.page.locator(".workbench-hover:visible").count()) === 0, still_ms_max).catch(() => undefined);
+      await until(
+        "no tooltip",
+        async () => (await this.page.locator(".workbench-hover:visible").count()) === 0,
+        STILL_MAX_MS,
+      ).catch(() => undefined);
     }
-    let shown = await this.look();
-    const end = Date.now() + still_ms_max;
-    for (let next = await this.look(); !next.equals(shown) && Date.now() < end; next = await this.look()) shown = next;
-    fs.writeFileSync(path.join(this.stage.pictures, `${name}.png`), shown);
+    let shown = await this.screenshot();
+    const end = Date.now() + STILL_MAX_MS;
+    for (let next = await this.screenshot(); !next.equals(shown) && Date.now() < end; next = await this.screenshot())
+      shown = next;
+    fs.writeFileSync(path.join(this.editor.pictures, `${name}.png`), shown);
   }
 
   /** In the dark theme and in the light one. */
@@ -231,7 +295,7 @@ export class Window {
     await this.theme("dark");
   }
 
-  look() {
+  screenshot() {
     return this.page.screenshot({ animations: "disabled" });
   }
 
@@ -240,21 +304,21 @@ export class Window {
     await this.page.locator(`.monaco-workbench.${THEMES[kind].mark}`).waitFor();
   }
 
-  /** The end of what its servers said. */
-  words() {
-    const file = path.join(this.place, "stderr");
-    return fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n").slice(-words_lines_max).join("\n") : "";
+  /** The last lines that the servers of this window wrote to stderr. */
+  serverLog() {
+    const file = path.join(this.stateFolder, "stderr");
+    return fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n").slice(-LOG_LINES_MAX).join("\n") : "";
   }
 
-  /** What the editor says of its own end is nobody's trouble. */
+  /** Errors during the close do not count. */
   close() {
-    this.over = true;
+    this.isClosing = true;
     return this.page.close();
   }
 }
 
-/** In the page: whether any value of the editor's own storage holds this text. */
-async function holdsText(text) {
+/** Runs in the page: whether a value in the storage of the editor contains this text. */
+async function isInStorage(text) {
   for (const { name } of await indexedDB.databases()) {
     if (!name.startsWith("vscode-web-state-db")) continue;
     const database = await new Promise((resolve, reject) => {

@@ -1,1 +1,4 @@
-"""The real world behind the ports: disk, model, processes, clock and ids."""
+"""The ports over the real system. Promises: what `steadyhand.ports` says, or `OSError`.
+
+Does not know: sessions, tools, the journal, LSP. Exports: `disk`, `processes`, `models`, `clock`, `ids`, `ripgrep`.
+"""

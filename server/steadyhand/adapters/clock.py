@@ -7,7 +7,7 @@ import time
 
 
 class SystemClock:
-    """`ports.Clock`. `now` follows the wall clock and may go back; `monotonic_s` never does."""
+    """`ports.Clock`. `now` follows the wall clock and may go back; `monotonic_s` never goes back."""
 
     def now(self) -> str:
         moment = datetime.datetime.now(datetime.timezone.utc)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 
-id_bytes = 16
+ID_BYTES = 16  # 32 hex digits
 
 
 class RandomIds:
-    """`ports.Ids`: unguessable, and never the same twice."""
+    """`ports.Ids`: unguessable ids that never repeat."""
 
     def new(self) -> str:
-        return secrets.token_hex(id_bytes)
+        return secrets.token_hex(ID_BYTES)

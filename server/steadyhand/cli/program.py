@@ -1,7 +1,8 @@
-"""One run of the program with a verb: a house without an editor, the verb, and the way out. The exit code.
+"""Run one verb of the command line: build a session registry without an editor, run the verb, stop. Returns the exit
+code.
 
-0 done; 1 refused or failed, with one sentence on stderr; 2 bad flags; 128 + n for signal n. On every way out turns are
-cancelled, children ended and journals closed, as when serving.
+0 done; 1 refused or failed, with one sentence on stderr; 2 invalid flags; 128 + n for signal n. In every case turns are
+cancelled, children ended and journals closed, as in the server.
 """
 
 from __future__ import annotations
@@ -16,46 +17,66 @@ import anyio
 from anyio.abc import TaskGroup
 
 from steadyhand import __version__
-from steadyhand.cli import verbs
-from steadyhand.cli.flags import FLAG, Flags, Verb, read
+from steadyhand.cli import commands
+from steadyhand.cli.arguments import FLAG, CommandArguments, Verb, parse_arguments
 from steadyhand.cli.jobs import jobs
 from steadyhand.cli.recovery import recovery
 from steadyhand.cli.terminal import Terminal
-from steadyhand.core.refusal import Refused
-from steadyhand.core.settings import Settings
-from steadyhand.ports import Clock, Disk, Ids, Models, Processes, TextFilter
-from steadyhand.session.house import House
-from steadyhand.session.world import World
-from steadyhand.tools.catalogue import TOOLS
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.settings import Settings
+from steadyhand.ports.disk import Disk
+from steadyhand.ports.encodings import DetectEncodings, no_detection
+from steadyhand.ports.model import Models
+from steadyhand.ports.processes import Processes
+from steadyhand.ports.system import Clock, Ids, TextFilter
+from steadyhand.session.service.build_context import build_context
+from steadyhand.session.service.known_doubts import KnownDoubts
+from steadyhand.session.service.registry import SessionRegistry
+from steadyhand.session.storage.state_directory import require_usable, sentence_of
+from steadyhand.tools.registry import TOOLS
 
-stop_s_max = 15.0
+STOP_S_MAX = 15.0  # until turns, children and journals have ended
+OTHER_OWNER_WAIT_S = 1.0
+"""How long an effect waits for an unsettled session of the workspace that another process owns."""
 
-_VERBS: Mapping[Verb, Callable[[House, Flags, Terminal], Awaitable[int]]] = {
-    "sessions": verbs.sessions,
-    "show": verbs.show,
-    "export": verbs.export,
+_VERBS: Mapping[Verb, Callable[[SessionRegistry, CommandArguments, Terminal], Awaitable[int]]] = {
+    "sessions": commands.sessions,
+    "show": commands.show,
+    "export": commands.export,
     "recovery": recovery,
     "jobs": jobs,
-    "permissions": verbs.permissions,
-    "ask": verbs.ask,
-    "doctor": verbs.doctor,
+    "permissions": commands.permissions,
+    "ask": commands.ask,
+    "doctor": commands.doctor,
 }
+
+WITHOUT_STATE = frozenset({"doctor"})
+"""Verbs that work without a state directory; the doctor says what is wrong with it."""
 
 log = logging.getLogger(__name__)
 
 
 class CommandLine:
-    """Runs once. `settings`: what flags say, by dotted name → the settings, and a clause for each bad one; `known`: the
-    names that `--setting` takes. `state_directory`: what `--state-dir` says, or None → the folder."""
+    """Runs once. `settings`: dotted name → value from the flags → the settings, and a clause for each invalid one.
+
+    `known`: the names that `--setting` accepts. `state_directory`: the value of `--state-dir`, or None → the folder.
+    """
 
     def __init__(
-        self, settings: Callable[[Mapping[str, object]], tuple[Settings, Sequence[str]]], known: Collection[str],
+        self,
+        settings: Callable[[Mapping[str, object]], tuple[Settings, Sequence[str]]],
+        known: Collection[str],
         state_directory: Callable[[str | None], str],
-        disk: Disk, processes: Processes, clock: Clock, ids: Ids, models: Models,
+        disk: Disk,
+        processes: Processes,
+        clock: Clock,
+        ids: Ids,
+        models: Models,
         text_filter: TextFilter | None = None,
-    ) -> None:  # fmt: skip
-        self._settings_of = settings
-        self._known = known
+        detect: DetectEncodings = no_detection,
+    ) -> None:
+        self._read_settings = settings
+        self._known_settings = known
         self._state_directory = state_directory
         self._disk = disk
         self._processes = processes
@@ -63,56 +84,69 @@ class CommandLine:
         self._ids = ids
         self._models = models
         self._text_filter = text_filter
+        self._detect = detect
         self._signal: int | None = None
 
     def run(self, arguments: Sequence[str]) -> int:
-        flags = read(arguments, self._known)
+        """Run the command line and return the exit code."""
+        flags = parse_arguments(arguments, self._known_settings)
         keyboard = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None
         terminal = Terminal(sys.stdout, sys.stderr, keyboard)
-        self._settings, faults = self._settings_of(flags.settings)
+        self._settings, faults = self._read_settings(flags.settings)
         if faults:
-            terminal.note(f"steadyhand: Some settings are not used and have their defaults: {'; '.join(faults)}.")
+            terminal.write_note(f"steadyhand: Some settings are invalid, so their defaults apply: {'; '.join(faults)}.")
             if any(fault.startswith(FLAG) for fault in faults):
                 return 2
         try:
             return anyio.run(self._run, flags, terminal)
-        except BrokenPipeError:  # whoever read the answer has seen enough
+        except BrokenPipeError:  # the reader of the output has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
 
-    async def _run(self, flags: Flags, terminal: Terminal) -> int:
+    async def _run(self, flags: CommandArguments, terminal: Terminal) -> int:
         code = 1
         trouble: BrokenPipeError | None = None
         async with anyio.create_task_group() as tasks:
-            house = self._house(flags, terminal, tasks)
+            registry = self._make_registry(flags, terminal, tasks)
             verb = anyio.CancelScope()
             tasks.start_soon(self._follow_signals, verb)
             try:
                 with verb:
-                    code = await _carried_out(house, flags, terminal)
+                    code = await _run_verb(registry, flags, terminal)
             except BrokenPipeError as broken:
                 trouble = broken
             finally:
-                with anyio.CancelScope(shield=True), anyio.move_on_after(stop_s_max):
-                    await house.stop()
+                with anyio.CancelScope(shield=True), anyio.move_on_after(STOP_S_MAX):
+                    await registry.stop()
                 tasks.cancel_scope.cancel()
         if trouble is not None:
             raise trouble
         return code if self._signal is None else 128 + self._signal
 
-    def _house(self, flags: Flags, terminal: Terminal, tasks: TaskGroup) -> House:
+    def _make_registry(self, flags: CommandArguments, terminal: Terminal, tasks: TaskGroup) -> SessionRegistry:
         def spawn(work: Callable[[], Awaitable[None]], subject: str) -> None:
-            tasks.start_soon(_guarded, work, subject)
+            tasks.start_soon(_log_failures, work, subject)
 
-        world = World(
-            disk=self._disk, processes=self._processes, clock=self._clock, ids=self._ids, models=self._models,
-            editor=terminal, tools={tool.name: tool for tool in TOOLS}, version=__version__,
-            state_directory=self._state_directory(flags.state_directory), spawn=spawn, settings=self._settings,
+        context = build_context(
+            disk=self._disk,
+            processes=self._processes,
+            clock=self._clock,
+            ids=self._ids,
+            models=self._models,
+            editor=terminal,
+            tools={tool.name: tool for tool in TOOLS},
+            version=__version__,
+            state_directory=self._state_directory(flags.state_directory),
+            spawn=spawn,
+            settings=self._settings,
             text_filter=self._text_filter,
-        )  # fmt: skip
-        if world.providers is not None:
-            world.providers.connect(lambda: world.settings, None)
-        return House(world)
+            detect=self._detect,
+        )
+        if context.providers is not None:
+            context.providers.connect(lambda: context.settings, None)
+        registry = SessionRegistry(context)
+        KnownDoubts(registry, list, OTHER_OWNER_WAIT_S)
+        return registry
 
     async def _follow_signals(self, verb: anyio.CancelScope) -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
@@ -121,22 +155,26 @@ class CommandLine:
                 verb.cancel()
 
 
-async def _carried_out(house: House, flags: Flags, terminal: Terminal) -> int:
+async def _run_verb(registry: SessionRegistry, flags: CommandArguments, terminal: Terminal) -> int:
+    context = registry.context
     try:
-        return await _VERBS[flags.verb](house, flags, terminal)
+        if flags.verb not in WITHOUT_STATE:
+            await context.in_thread(require_usable, context)
+        return await _VERBS[flags.verb](registry, flags, terminal)
     except Refused as refused:
-        terminal.finish()
-        if flags.json:
-            terminal.answer({"error": {"kind": refused.kind, "message": refused.message, **refused.more}})
-        terminal.note(f"steadyhand: {refused.message}")
+        terminal.end_stream()
+        if flags.is_json:
+            terminal.write_json({"error": {"kind": refused.kind, "message": refused.message, **refused.more}})
+        terminal.write_note(f"steadyhand: {refused.message}")
     except BrokenPipeError:
         raise
     except OSError as error:
-        terminal.note(f"steadyhand: The state directory cannot be used ({error.strerror}). Make it readable.")
+        sentence = await context.in_thread(sentence_of, context.disk, context.state_directory, error)
+        terminal.write_note(f"steadyhand: {sentence}")
     return 1
 
 
-async def _guarded(work: Callable[[], Awaitable[None]], subject: str) -> None:
+async def _log_failures(work: Callable[[], Awaitable[None]], subject: str) -> None:
     try:
         await work()
     except Exception as error:

@@ -1,30 +1,31 @@
-"""`steadyhand recovery …`: the way out of a doubt without any editor (row B4).
+"""`steadyhand recovery …`: settle uncertain effects without an editor (row B4).
 
-Works where nobody owns the session; else it says who does. Inspections count within their epoch, and each run of the
-program is one: a decision therefore looks anew, shows the finding, and is carried out for exactly that finding after a
-yes, from the terminal or by `--yes` [I8].
+It works on a session that no process owns; otherwise it names the owner. An inspection counts within its epoch, and
+each run of the program is an epoch. A decision therefore inspects again, shows the finding, and acts on exactly that
+finding after a yes, from the terminal or by `--yes` [I8].
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steadyhand.cli.flags import Deed, Flags
+from steadyhand.cli.arguments import CommandArguments, Subcommand
+from steadyhand.cli.commands import ID_DIGITS_MIN, ID_SHOWN_DIGITS, find_session_id
 from steadyhand.cli.terminal import Terminal
-from steadyhand.cli.verbs import id_digits_min, id_shown_digits, session_meant
-from steadyhand.core.questions import Option
-from steadyhand.core.refusal import Refused
-from steadyhand.core.views import Action, InspectionView, Uncertain
-from steadyhand.session import shelf
-from steadyhand.session.glimpse import glimpse, owned_text
-from steadyhand.session.house import House
-from steadyhand.session.jobs import left_sentence
-from steadyhand.session.owner import Owner
-from steadyhand.session.resolving import Resolved, Wanted, refuse_beforehand, resolve
-from steadyhand.session.slash import outcome_told
-from steadyhand.session.surviving import end_survivors
+from steadyhand.domain.errors import Refused
+from steadyhand.domain.views.questions import Option
+from steadyhand.domain.views.types import Action, InspectionView, Uncertain
+from steadyhand.session.jobs.jobs import left_sentence
+from steadyhand.session.recovery.resolve import ResolutionRequest, ResolutionResult, refuse_beforehand
+from steadyhand.session.recovery.survivors import end_survivors
+from steadyhand.session.service.read_only_view import owner_sentence, read_session
+from steadyhand.session.service.registry import SessionRegistry
+from steadyhand.session.service.resolutions import resolve
+from steadyhand.session.service.slash_commands import outcome_text
+from steadyhand.session.session import Session
+from steadyhand.session.storage import directory
 
-_ACTIONS: dict[Deed, Action] = {
+_ACTIONS: dict[Subcommand, Action] = {
     "confirm": "confirm",
     "reject": "reject",
     "waive": "waive",
@@ -33,139 +34,150 @@ _ACTIONS: dict[Deed, Action] = {
 }
 
 
-async def recovery(house: House, flags: Flags, terminal: Terminal) -> int:
-    if flags.deed == "list":
-        return await _list(house, flags, terminal)
-    owner, effect = await _meant(house, flags.id or "")
-    if (owned := owned_text(owner)) is not None:
+async def recovery(registry: SessionRegistry, flags: CommandArguments, terminal: Terminal) -> int:
+    """Run one subcommand and return the exit code."""
+    if flags.subcommand == "list":
+        return await _list(registry, flags, terminal)
+    session, effect = await _find_effect(registry, flags.id or "")
+    if (owned := owner_sentence(session)) is not None:
         raise Refused("notOwner", owned)
-    if flags.deed in _ACTIONS:
-        refuse_beforehand(owner, Wanted(effect.attempt_id, _ACTIONS[flags.deed]))
-    looked = await resolve(owner, Wanted(effect.attempt_id, "inspect"))
+    if flags.subcommand in _ACTIONS:
+        refuse_beforehand(session, ResolutionRequest(effect.attempt_id, _ACTIONS[flags.subcommand]))
+    looked = await resolve(session, ResolutionRequest(effect.attempt_id, "inspect"))
     assert looked.inspection is not None
-    if flags.deed == "inspect":
-        if flags.json:
-            terminal.answer(looked)
+    if flags.subcommand == "inspect":
+        if flags.is_json:
+            terminal.write_json(looked)
         else:
-            terminal.say("\n".join(_finding(looked.inspection)))
+            terminal.write_line("\n".join(_inspection_lines(looked.inspection)))
         return 0
-    if not await _agreed(flags, terminal, looked.inspection):
-        raise Refused("inspectFirst", "Nothing was done. Repeat it with --yes to act on what is found then.")
-    if flags.deed == "end-survivors":
-        return await _end(owner, looked.inspection, flags, terminal)
-    return await _decide(owner, effect, looked.inspection, flags, terminal)
+    if not await _confirm(flags, terminal, looked.inspection):
+        raise Refused("inspectFirst", "Nothing was done. Add --yes to act on the finding without a question.")
+    if flags.subcommand == "end-survivors":
+        return await _end(session, looked.inspection, flags, terminal)
+    return await _decide(session, effect, looked.inspection, flags, terminal)
 
 
-async def _decide(owner: Owner, effect: Uncertain, inspection: InspectionView, flags: Flags, terminal: Terminal) -> int:
-    action = _ACTIONS[flags.deed]
-    wanted = Wanted(effect.attempt_id, action, inspection_id=inspection.inspection_id)
-    done = await resolve(owner, wanted)
-    if flags.json:
-        terminal.answer(Resolved(done.snapshot, inspection))
+async def _decide(
+    session: Session, effect: Uncertain, inspection: InspectionView, flags: CommandArguments, terminal: Terminal
+) -> int:
+    action = _ACTIONS[flags.subcommand]
+    wanted = ResolutionRequest(effect.attempt_id, action, inspection_id=inspection.inspection_id)
+    done = await resolve(session, wanted)
+    if flags.is_json:
+        terminal.write_json(ResolutionResult(done.snapshot, inspection))
     else:
-        attempt = owner.ledger.attempts[effect.attempt_id]
-        terminal.say(f"{effect.title}: {outcome_told(owner, attempt, action)}")
+        attempt = session.ledger.attempts[effect.attempt_id]
+        terminal.write_line(f"{effect.title}: {outcome_text(session, attempt, action)}")
     return 0
 
 
-async def _end(owner: Owner, inspection: InspectionView, flags: Flags, terminal: Terminal) -> int:
-    """1 if something still lives."""
-    ended = await end_survivors(owner, inspection.attempt_id, inspection.inspection_id)
-    if flags.json:
-        terminal.answer(ended)
+async def _end(session: Session, inspection: InspectionView, flags: CommandArguments, terminal: Terminal) -> int:
+    """End the survivors. Returns 1 if one of them is still running."""
+    ended = await end_survivors(session, inspection.attempt_id, inspection.inspection_id)
+    if flags.is_json:
+        terminal.write_json(ended)
     else:
-        terminal.say(f"{ended.ended} ended, {ended.left} left.")
+        terminal.write_line(f"Ended: {ended.ended}. Still running: {ended.left}.")
     return 1 if ended.left else 0
 
 
-async def _agreed(flags: Flags, terminal: Terminal, inspection: InspectionView) -> bool:
-    """The finding is shown in every case."""
-    finding = "\n".join(_finding(inspection))
-    if flags.yes:
-        terminal.note(finding)
+async def _confirm(flags: CommandArguments, terminal: Terminal, inspection: InspectionView) -> bool:
+    """Show the finding, and return whether the user agrees to act on it."""
+    finding = "\n".join(_inspection_lines(inspection))
+    if flags.is_confirmed:
+        terminal.write_note(finding)
         return True
-    answer = await terminal.choose(finding, (Option("yes", f"Yes, {flags.deed}"), Option("no", "No")))
+    answer = await terminal.choose(finding, (Option("yes", f"Yes, {flags.subcommand}"), Option("no", "No")))
     if answer is None and not terminal.attached():
-        terminal.note(finding)
+        terminal.write_note(finding)
     return answer is not None and answer.option == "yes"
 
 
-async def _list(house: House, flags: Flags, terminal: Terminal) -> int:
-    only = None if flags.session is None else await session_meant(house, flags.session)
-    owners = await _unsettled(house, only)
-    if flags.json:
-        snapshots = [owner.snapshot() for owner in owners]
+async def _list(registry: SessionRegistry, flags: CommandArguments, terminal: Terminal) -> int:
+    only = None if flags.session is None else await find_session_id(registry, flags.session)
+    sessions = await _find_unsettled(registry, only)
+    if flags.is_json:
+        snapshots = [session.snapshot() for session in sessions]
         uncertain = [call for snapshot in snapshots for call in snapshot.calls]
-        terminal.answer({"uncertain": uncertain, "settled": [call for one in snapshots for call in one.settled]})
+        terminal.write_json(
+            {
+                "uncertain": uncertain,
+                "settled": [call for one in snapshots for call in one.settled],
+                "statistics": {one.session_id: one.statistics for one in snapshots},
+            }
+        )
         return 0
-    lines = [line for owner in owners for line in _lines(owner)]
-    terminal.say("\n".join(lines) if lines else "Nothing is uncertain.")
+    lines = [line for session in sessions for line in _effect_lines(session)]
+    terminal.write_line("\n".join(lines) if lines else "Nothing is uncertain.")
     return 0
 
 
-async def _unsettled(house: House, only: str | None = None) -> list[Owner]:
-    """Every session with something open or unresolved: opened as by an editor where nobody has it, which settles what a
-    check proves; else as it stands."""
-    world = house.world
-    found: list[Owner] = []
-    for session_id in [only] if only is not None else await world.in_thread(shelf.names, world):
+async def _find_unsettled(registry: SessionRegistry, only: str | None = None) -> list[Session]:
+    """Return every session with something open or unresolved.
+    A session that no process owns is opened as an editor would, which settles what a check proves; another is read.
+    """
+    context = registry.context
+    found: list[Session] = []
+    for session_id in [only] if only is not None else await context.in_thread(directory.names, context):
         try:
-            summary = await world.in_thread(shelf.summary, world, session_id)
-            if summary is None or not summary.unsettled:
+            summary = await context.in_thread(directory.summary, context, session_id)
+            if summary is None or not summary.is_unsettled:
                 continue
-            seen = await glimpse(house, session_id)
-            found.append(seen if owned_text(seen) else await house.owner(session_id))
-        except (OSError, Refused):  # one session that cannot be read fails alone (row S6)
+            seen = await read_session(registry, session_id)
+            found.append(seen if owner_sentence(seen) else await registry.open_session(session_id))
+        except (OSError, Refused):  # a session that cannot be read is skipped (row S6)
             continue
     return found
 
 
-async def _meant(house: House, given: str) -> tuple[Owner, Uncertain]:
-    """The one effect whose attempt's id begins so."""
-    if len(given) < id_digits_min:
-        raise Refused("notOffered", f"Give at least {id_digits_min} digits of the ID.")
+async def _find_effect(registry: SessionRegistry, given: str) -> tuple[Session, Uncertain]:
+    """Return the one effect whose attempt id begins like this."""
+    if len(given) < ID_DIGITS_MIN:
+        raise Refused("notOffered", f"Give at least {ID_DIGITS_MIN} digits of the ID.")
     every = [
-        (owner, effect)
-        for owner in await _unsettled(house)
-        for snapshot in (owner.snapshot(),)
+        (session, effect)
+        for session in await _find_unsettled(registry)
+        for snapshot in (session.snapshot(),)
         for effect in (*snapshot.calls, *snapshot.settled)
         if effect.attempt_id.startswith(given.lower())
     ]
     if len(every) != 1:
         raise Refused(
-            "notOffered", f"{'No' if not every else 'More than one'} uncertain effect begins with that ID; see"
+            "notOffered",
+            f"{'No' if not every else 'More than one'} uncertain effect begins with that ID; see"
             " `steadyhand recovery list`.",
-        )  # fmt: skip
+        )
     return every[0]
 
 
-def _lines(owner: Owner) -> list[str]:
-    snapshot = owner.snapshot()
-    where = f"session “{owner.name()}” ({owner.session_id[:id_shown_digits]})"
+def _effect_lines(session: Session) -> list[str]:
+    snapshot = session.snapshot()
+    where = f"session “{session.name}” ({session.session_id[:ID_SHOWN_DIGITS]})"
     lines = [
-        f"{one.attempt_id[:id_shown_digits]}  {one.title}: {one.settled or one.check or 'no check'}, {where}"
+        f"{one.attempt_id[:ID_SHOWN_DIGITS]}  {one.title}: {one.settled or one.check or 'not checked'}, {where}"
         for one in (*snapshot.calls, *snapshot.settled)
     ]
-    owned = owned_text(owner)
+    owned = owner_sentence(session)
     return [
         *lines,
         *([owned] if lines and owned else []),
-        *(left_sentence(owner, left) for left in owner.left_jobs.values()),
+        *(left_sentence(session, left) for left in session.jobs.left.values()),
     ]
 
 
-def _finding(inspection: InspectionView) -> list[str]:
-    """An inspection for reading."""
+def _inspection_lines(inspection: InspectionView) -> list[str]:
+    """Return the lines of an inspection."""
     lines = [inspection.text]
     lines += [f"{one.path}: {one.check}{f' ({one.reason})' if one.reason else ''}" for one in inspection.paths]
-    lines += [f"still lives: process {one.pid} {one.command}" for one in inspection.survivors]
-    lines += _changed(inspection.changed, inspection.changed_more)
+    lines += [f"still running: process {one.pid} {one.command}" for one in inspection.survivors]
+    lines += _changed_lines(inspection.changed, inspection.changed_more)
     if inspection.diff:
         lines.append(inspection.diff.rstrip("\n"))
     return lines
 
 
-def _changed(paths: Sequence[str], more: int) -> list[str]:
+def _changed_lines(paths: Sequence[str], more: int) -> list[str]:
     if not paths:
         return []
     return [f"changed since it started: {', '.join(paths)}{f' and {more} more' if more else ''}"]

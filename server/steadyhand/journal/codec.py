@@ -1,42 +1,46 @@
-"""Record ↔ plain members of a journal line, strict in types and open to what is added later.
+"""Convert a record to and from the members of a journal line. Types are strict; later additions are ignored.
 
-camelCase on disk, None and defaults left out. Reading passes over members it does not know (row X1); a member of
-the wrong type makes the whole record unreadable, which counts as damage and never as absence.
+Members are camelCase on disk; None and defaults are left out. Reading ignores members it does not know (row X1). A
+member of the wrong type makes the whole record unreadable, which counts as damage and never as absence.
 """
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
+from functools import cache
 
 import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
-from steadyhand.core.plain import camel
-from steadyhand.core.prompt import ATTACHMENTS, Attachment
-from steadyhand.core.record import KINDS, Record, Scope, Unknown
+from steadyhand.domain.records.prompt import ATTACHMENTS, Attachment
+from steadyhand.domain.records.record import KINDS, Record, Scope, Unknown
+from steadyhand.domain.views.serialize import camel_case
 
 
-class Unreadable(ValueError):
-    """A record whose members do not fit its kind."""
+class UnreadableRecord(ValueError):
+    """The members do not fit the record's kind."""
 
 
 def encode(record: Record) -> dict[str, object]:
-    """The members that follow the envelope, in their declared order."""
-    plain: dict[str, object] = _converter.unstructure(record)
+    """Return the members that follow the envelope, in the order of the class."""
+    plain: dict[str, object] = _converter().unstructure(record)
     return plain
 
 
 def decode(kind: str, members: Mapping[str, object]) -> Record | Unknown:
-    """The record; `Unknown` for a kind of a later version; Unreadable if the members do not fit."""
+    """Return the record; `Unknown` for a kind of a later version.
+
+    Raises `UnreadableRecord` if the members do not fit.
+    """
     cls = KINDS.get(kind)
     if cls is None:
-        return Unknown(kind)
+        return Unknown(kind_name=kind)
     try:
-        record: Record = _converter.structure(members, cls)
+        record: Record = _converter().structure(members, cls)
     except (cattrs.BaseValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Unreadable(kind) from error
+        raise UnreadableRecord(kind) from error
     return record
 
 
@@ -49,14 +53,18 @@ def _scope_in(plain: object, _: type[Scope]) -> Scope:
         raise TypeError("a scope is an object")
     if plain.get("everything") is True:
         return Scope(everything=True)
-    paths = plain["paths"]
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise TypeError("paths of a scope are strings")
-    return Scope(paths=tuple(paths))
+    paths, identities = plain["paths"], plain.get("identities", [])
+    if not _are_texts(paths) or not _are_texts(identities):
+        raise TypeError("paths and identities of a scope are strings")
+    return Scope(paths=tuple(paths), identities=tuple(identities))
+
+
+def _are_texts(plain: object) -> bool:
+    return isinstance(plain, list) and all(isinstance(one, str) for one in plain)
 
 
 def _register_attachments(converter: cattrs.Converter) -> None:
-    """Their kind tells which one it is, so it is always written; one of a kind of later is passed over (row X1)."""
+    """Write the kind always, because it selects the class; skip attachments of a later version's kind (row X1)."""
     for cls in ATTACHMENTS.values():
         names = {**_names(cls), "kind": override(omit_if_default=False)}
         outward: typing.Any = make_dict_unstructure_fn(cls, converter, _cattrs_omit_if_default=True, **names)
@@ -71,7 +79,9 @@ def _register_attachments(converter: cattrs.Converter) -> None:
     converter.register_structure_hook_func(lambda cls: cls == tuple[Attachment, ...], read)
 
 
-def _make() -> cattrs.Converter:
+@cache
+def _converter() -> cattrs.Converter:
+    """Made at the first need: it takes long."""
     converter = cattrs.Converter(detailed_validation=False)
 
     def exactly(kind: type) -> None:
@@ -112,7 +122,7 @@ def _make() -> cattrs.Converter:
 
 
 def _names(cls: type) -> dict[str, typing.Any]:
-    return {field.name: override(rename=camel(field.name)) for field in attrs.fields(attrs.resolve_types(cls))}
+    return {field.name: override(rename=camel_case(field.name)) for field in attrs.fields(attrs.resolve_types(cls))}
 
 
 def _is_tuple(cls: object) -> bool:
@@ -148,6 +158,3 @@ def _structure_tuple(converter: cattrs.Converter, cls: typing.Any) -> typing.Any
         return tuple(converter.structure(part, item) for part in value)
 
     return read
-
-
-_converter = _make()

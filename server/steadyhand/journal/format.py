@@ -4,17 +4,18 @@
      └──────┬───────┘ └─────────────────────────────┬───────────────────────────────────────────────────┘
       8 hex, CRC-32 (zlib) over everything from here ┘ up to the line end, without it
 
-`prev` is the `sum` of the last readable record before, first 00000000: the *joint*. `seq` counts 1, 2, 3 … and goes
-on over damage, counting each damaged line. The six members stand in this order in every version.
+`prev` is the `sum` of the last readable record before it, 00000000 in the first line: the *joint*. `seq` counts 1, 2, 3
+…; after damage it goes on and counts each damaged line. The six members have this order in every version.
 
 Reading never raises and never stops at a bad line [I3]:
-  damaged   a line with its line end and a wrong checksum, or members that do not fit; it breaks the joint, whatever
-            the next record's `prev` says. So do a gap in `seq`, a doubled line, and a `prev` that does not match.
-            A good record that such a line ends in (the line end before it is lost) is read all the same.
-  torn      bytes at the end without a line end: an append that did not finish. Cut before the first append.
-  whole     at the end, a record that lacks only its line end, or has zeros there: it counts.
-  unended   at the end, a record with anything else behind it in place of its line end: damage, and never cut.
-  newer     `v` above ours with a right checksum: nothing of the journal is touched (row J13).
+  damaged   a line with its line end whose checksum is wrong or whose members do not fit; it breaks the joint,
+            whatever `prev` of the next record says. A gap in `seq`, a doubled line and a `prev` that does not match
+            break it too. If the line end before a good record is lost, that record is still read.
+  torn      bytes at the end without a line end: an append that did not finish. Cut before the first append. It may
+            still be known as the `started` of an open attempt (`torn_start.py`).
+  whole     at the end, a record that lacks only its line end, or has zeros in its place: it counts.
+  unended   at the end, a record with other bytes in place of its line end: damage, and never cut.
+  newer     `v` above ours and a right checksum: nothing of the journal is changed (row J13).
 """
 
 from __future__ import annotations
@@ -24,65 +25,68 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-import attrs
-
-from steadyhand.core.record import Damage, Record, Stamped
-from steadyhand.journal.codec import Unreadable, decode, encode
+from steadyhand.domain.records.record import Damage, Record, Stamped
+from steadyhand.domain.records.torn_start import TornStart
+from steadyhand.journal.codec import UnreadableRecord, decode, encode
+from steadyhand.journal.torn_start import attempt_of_torn_start
+from steadyhand_values import frozen
 
 VERSION = 1
 FIRST_PREV = "00000000"
 _HEAD = b'{"sum":"'
-_BODY = 18  # bytes before what the checksum covers: {"sum":"12345678",
-damage_offsets_max = 100
+_BODY = 18  # bytes before those that the checksum covers: {"sum":"12345678",
+DAMAGE_OFFSETS_MAX = 100
 
 Tail = Literal["clean", "torn", "whole", "unended"]
 
 
-@attrs.frozen
-class Loaded:
-    """All that one read of a journal says.
+@frozen
+class LoadedJournal:
+    """Everything that one read of a journal finds.
 
-    `breaks`: positions in `records`; the joint is broken somewhere between records[i-1] and records[i]
-    (i == len(records): after the last one). `unnoted`: damage that no `damage` record tells of yet.
+    `breaks`: positions in `records`; the joint is broken between records[i-1] and records[i] (i == len(records): after
+    the last one). `unrecorded_damage`: damage that no `damage` record names yet. `torn_starts`: lines without their end
+    that are known to be a `started`, in journal order.
     """
 
     records: tuple[Stamped, ...]
     breaks: frozenset[int]
-    damaged: int  # damaged, missing or doubled records
-    unnoted: int
-    offsets: tuple[int, ...]  # of unnoted damage, bytes
+    damaged: int  # number of damaged, missing or doubled records
+    unrecorded_damage: int
+    offsets: tuple[int, ...]  # of unnoted damage, in bytes
     next_seq: int
     last_sum: str
     size: int  # bytes read
     tail: Tail
-    tail_at: int  # where the tail begins; for "whole", where the record ends
+    tail_at: int  # byte where the tail begins; for "whole", where the record ends
     newer: bool
+    torn_starts: tuple[TornStart, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class _Line:
     seq: int
     prev: str
     sum: str
     version: int
-    stamped: Stamped | None  # None: a newer version's
+    stamped: Stamped | None  # None: a line of a newer version
 
 
 def write_line(record: Record, seq: int, prev: str, at: str) -> tuple[bytes, str]:
-    """One journal line with its line end, and its `sum`."""
+    """Return one journal line with its line end, and its `sum`."""
     members = {"prev": prev, "v": VERSION, "seq": seq, "at": at, "kind": record.kind, **encode(record)}
     text = json.dumps(members, separators=(",", ":"), ensure_ascii=False)
     try:
         body = text.encode("utf-8")[1:]
-    except UnicodeEncodeError:  # half a surrogate pair can only stand as an escape
+    except UnicodeEncodeError:  # half a surrogate pair can only be written as an escape
         body = json.dumps(members, separators=(",", ":")).encode("ascii")[1:]
     check = _sum(body)
     return b'{"sum":"' + check.encode() + b'",' + body + b"\n", check
 
 
-def read_journal(content: bytes) -> Loaded:
-    """Everything readable, in its order, and what is wrong. Never raises."""
-    return _Reader(content).read()
+def read_journal(content: bytes) -> LoadedJournal:
+    """Return every readable record in order, and the damage that was found. Never raises."""
+    return _JournalReader(content).read()
 
 
 def _sum(body: bytes) -> str:
@@ -90,7 +94,7 @@ def _sum(body: bytes) -> str:
 
 
 def _read_line(line: bytes) -> _Line | None:
-    """A line without its line end; None if it is damaged."""
+    """Parse a line without its line end; None if it is damaged."""
     if len(line) < _BODY + 1 or line[:8] != _HEAD or line[16:18] != b'",':
         return None
     body = line[_BODY:]
@@ -111,13 +115,13 @@ def _read_line(line: bytes) -> _Line | None:
         del members[name]
     try:
         record = decode(kind, members)
-    except (Unreadable, RecursionError):
+    except (UnreadableRecord, RecursionError):
         return None
-    return _Line(seq, prev, check, version, Stamped(seq, at, check, record))
+    return _Line(seq, prev, check, version, Stamped(seq=seq, at=at, sum=check, record=record))
 
 
 def _record_bytes(tail: bytes) -> int:
-    """How many bytes the record has that a tail begins with; 0: it begins with none. One pass."""
+    """Return the length of the record that the tail begins with; 0 if it begins with none. One pass."""
     if tail[: len(_HEAD)] != _HEAD:
         return 0
     check, done = 0, _BODY
@@ -128,30 +132,31 @@ def _record_bytes(tail: bytes) -> int:
     return 0
 
 
-class _Reader:
-    """One pass over the bytes."""
+class _JournalReader:
+    """One pass over the bytes of a journal."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.records: list[Stamped] = []
         self.breaks: set[int] = set()
-        self.damaged = self.unnoted = self.damaged_since = 0
+        self.damaged = self.unrecorded_damage = self.damaged_since = 0
         self.offsets: list[int] = []
         self.last_seq, self.last_sum = 0, FIRST_PREV
         self.seen: set[tuple[int, str]] = set()
         self.newer = False
 
-    def read(self) -> Loaded:
+    def read(self) -> LoadedJournal:
         end = 0
         for start, line in self._lines():
             end = start + len(line) + 1
             self._take_line(start, line)
         tail, tail_at = self._take_tail(end)
-        return Loaded(
+        torn = attempt_of_torn_start(self.content[tail_at:]) if tail == "torn" else None
+        return LoadedJournal(
             records=tuple(self.records),
             breaks=frozenset(self.breaks),
             damaged=self.damaged,
-            unnoted=self.unnoted,
+            unrecorded_damage=self.unrecorded_damage,
             offsets=tuple(self.offsets),
             next_seq=self.last_seq + self.damaged_since + 1,
             last_sum=self.last_sum,
@@ -159,6 +164,7 @@ class _Reader:
             tail=tail,
             tail_at=tail_at,
             newer=self.newer,
+            torn_starts=() if torn is None else (TornStart(len(self.records), torn),),
         )
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -175,29 +181,29 @@ class _Reader:
         if length == 0:
             return "torn", start
         if tail[length:].strip(b"\0"):
-            self._take(start, None)
+            self._take_record(start, None)
             return "unended", start
-        self._take(start, _read_line(tail[:length]))
+        self._take_record(start, _read_line(tail[:length]))
         return "whole", start + length
 
     def _take_line(self, start: int, line: bytes) -> None:
         found = _read_line(line)
         if found is None and (at := line.rfind(_HEAD)) > 0 and (last := _read_line(line[at:])) is not None:
-            self._take(start, None)
+            self._take_record(start, None)
             start, found = start + at, last
-        self._take(start, found)
+        self._take_record(start, found)
 
-    def _take(self, start: int, line: _Line | None) -> None:
+    def _take_record(self, start: int, line: _Line | None) -> None:
         if line is None:
             self.damaged_since += 1
-            self._wrong(start, 1)
+            self._note_damage(start, 1)
             return
         missing = line.seq - self.last_seq - 1 - self.damaged_since
         if (line.seq, line.sum) in self.seen:
-            self._wrong(start, 1)
+            self._note_damage(start, 1)
             return
         if missing != 0 or line.prev != self.last_sum or self.damaged_since:
-            self._wrong(start, self._count(missing, line))
+            self._note_damage(start, self._count(missing, line))
         self.damaged_since = 0
         self.last_seq, self.last_sum = line.seq, line.sum
         self.seen.add((line.seq, line.sum))
@@ -205,32 +211,32 @@ class _Reader:
             self.newer = True
             return
         if isinstance(line.stamped.record, Damage):
-            self.unnoted, self.offsets = 0, []
+            self.unrecorded_damage, self.offsets = 0, []
         self.records.append(line.stamped)
 
     def _count(self, missing: int, line: _Line) -> int:
-        """How many records a broken joint stands for, beside the damaged lines counted already."""
+        """Return how many records a broken joint stands for, besides the damaged lines counted already."""
         if missing > 0:
             return missing
         if missing < 0:
             return 1 if not self.damaged_since else 0
         return 1 if line.prev != self.last_sum and not self.damaged_since else 0
 
-    def _wrong(self, start: int, count: int) -> None:
+    def _note_damage(self, start: int, count: int) -> None:
         self.breaks.add(len(self.records))
         self.damaged += count
-        self.unnoted += count
-        if count and len(self.offsets) < damage_offsets_max:
+        self.unrecorded_damage += count
+        if count and len(self.offsets) < DAMAGE_OFFSETS_MAX:
             self.offsets.append(start)
 
 
 def write_lines(records: Sequence[Record], seq: int, prev: str, at: str) -> tuple[bytes, tuple[Stamped, ...], str]:
-    """Consecutive lines in one piece, the records as they will be read back, and the last `sum`."""
+    """Return consecutive lines in one piece, the records as they will be read back, and the last `sum`."""
     pieces: list[bytes] = []
     stamped: list[Stamped] = []
     for record in records:
         line, check = write_line(record, seq, prev, at)
         pieces.append(line)
-        stamped.append(Stamped(seq, at, check, record))
+        stamped.append(Stamped(seq=seq, at=at, sum=check, record=record))
         seq, prev = seq + 1, check
     return b"".join(pieces), tuple(stamped), prev

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 
 def path_of(uri: str) -> str | None:
-    """The absolute path of a `file:` URI; None for any other."""
+    """Return the absolute path of a `file:` URI; None for any other."""
     try:
         parts = urlsplit(uri)
         path = unquote_to_bytes(parts.path).decode("utf-8")
@@ -22,25 +22,25 @@ def path_of(uri: str) -> str | None:
         return None
     if not path.startswith("/") or "\0" in path:
         return None
-    return clean(path)
+    return normalize(path)
 
 
-def same_place(one: str, other: str) -> bool:
-    """Whether two URIs name one place, as they are written: `file:///a` and `file:///a/` do."""
+def is_same_location(one: str, other: str) -> bool:
+    """Return whether two URIs name the same location as they are written: `file:///a` and `file:///a/` do."""
     path = path_of(one)
     return one == other or (path is not None and path == path_of(other))
 
 
 def uri_of(path: str) -> str:
-    """The `file:` URI of an absolute path."""
+    """Return the `file:` URI of an absolute path."""
     return "file://" + quote(path.encode("utf-8", "surrogateescape"), safe="/")
 
 
-def clean(path: str) -> str:
-    """A path in the one spelling that is compared."""
+def normalize(path: str) -> str:
+    """Return a path in the one spelling that is compared."""
     return posixpath.normpath("/" + path.lstrip("/") if path.startswith("//") else path)
 
 
-def quoted(path: str) -> str:
-    """A path for the inside of a URI: percent-encoded, `/` kept."""
+def quote_path(path: str) -> str:
+    """Return a path for the inside of a URI: percent-encoded, with `/` as it is."""
     return quote(path.encode("utf-8", "surrogateescape"), safe="/")

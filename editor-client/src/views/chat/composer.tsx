@@ -1,322 +1,321 @@
 /**
- * The box: draft, attachments, completion of @file, @selection, @problems and slash commands, send and stop.
+ * The composer: the message box with its draft, attachments and completions, and the bar with mode, model, usage, stop
+ * and send.
  *
- * Enter sends, Shift+Enter breaks the line, Escape stops the turn or closes the list. The draft is kept a moment after
- * typing and at once when the page goes; what the extension puts into the box replaces it.
+ * Enter sends, Shift+Enter breaks the line, Escape closes the completions or stops the turn. The draft is stored a
+ * moment after the user types, and at once when the box loses the focus. A draft from the extension replaces the
+ * content.
  */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { JSX, RefObject } from "preact";
-import type { Draft } from "../../attachments";
-import { EMPTY_DRAFT, withAttachment } from "../../attachments";
-import type { Attachment, Mode, Usage } from "../../protocol";
-import type { Bound, Link } from "../../store";
-import { UNTRUSTED } from "../../words";
-import { Chips } from "./chips";
-import { tell } from "./host";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { MODE_HINTS, MODE_LABELS, UNTRUSTED_FOLDER } from "../../labels";
+import type { Attachment, Mode } from "../../protocol";
+import { withAttachment } from "../../store/attachments";
+import type { Draft } from "../../store/drafts";
+import { EMPTY_DRAFT } from "../../store/drafts";
+import type { ActiveSession, ConnectionStatus } from "../../store/state";
+import { AttachmentChips } from "./attachmentChips";
+import type { Completion, Word } from "./completions";
+import { completionsFor, isSlashCommand, wordAt } from "./completions";
+import { postToExtension } from "./extensionHost";
 import { Icon } from "./icons";
+import { UsageMeter } from "./usageMeter";
 
-const draft_ms = 250;
-const MODES: readonly { readonly mode: Mode; readonly label: string; readonly hint: string }[] = [
-  { mode: "plan", label: "Plan", hint: "Reads only; changes nothing." },
-  { mode: "ask", label: "Ask", hint: "Asks before each change." },
-  { mode: "edits", label: "Edits", hint: "File edits in the folder pass; the rest asks." },
-  { mode: "auto", label: "Auto", hint: "Everything passes but protected paths." },
-];
-const SLASH: readonly { readonly name: string; readonly hint: string }[] = [
-  { name: "/help", hint: "the commands" },
-  { name: "/recovery", hint: "list uncertain effects" },
-  { name: "/recovery inspect", hint: "look at one now" },
-  { name: "/recovery confirm", hint: "accept what was found" },
-  { name: "/recovery reject", hint: "not to be repeated" },
-  { name: "/recovery waive", hint: "go on without knowing" },
-  { name: "/stop", hint: "stop the turn" },
-];
+const DRAFT_DELAY_MS = 250;
+const BOX_HEIGHT_MAX_PX = 220;
+const MODES: readonly Mode[] = ["plan", "ask", "edits", "auto"];
 
-interface Choice {
-  readonly label: string;
-  readonly hint: string;
-  readonly pick: () => void;
-}
-
-export interface Incoming {
-  readonly box: { readonly draft: Draft; readonly at: number };
-  readonly completions: { readonly asked: number; readonly paths: readonly string[] };
+/** What the extension gives the composer. */
+export interface ComposerInput {
+  /** replaces the content of the box whenever the stamp is new */
+  readonly draft: { readonly value: Draft; readonly stamp: number };
+  readonly completions: { readonly request: number; readonly paths: readonly string[] };
   readonly attachment: Attachment | undefined;
 }
 
 interface Props {
-  readonly bound: Bound | undefined;
-  readonly link: Link;
+  readonly active: ActiveSession | undefined;
+  readonly connection: ConnectionStatus;
   readonly trusted: boolean;
   readonly provider: string;
-  readonly incoming: Incoming;
-  readonly attachmentTaken: () => void;
-  readonly box: RefObject<HTMLTextAreaElement>;
-  readonly sendNow: RefObject<() => void>;
+  readonly input: ComposerInput;
+  readonly onAttached: () => void;
+  readonly textArea: RefObject<HTMLTextAreaElement>;
+  readonly send: RefObject<() => void>;
 }
 
-export function Composer({ bound, link, trusted, provider, incoming, attachmentTaken, box, sendNow }: Props): JSX.Element {
-  const [{ text, attachments }, setDraft] = useState(incoming.box.draft);
-  const latest = useRef(incoming.box.draft);
-  const [caret, setCaret] = useState(0);
-  const [chosen, setChosen] = useState(0);
-  const [closedFor, setClosedFor] = useState("");
-  const sessionId = bound?.session.sessionId;
-  const keeping = useRef<ReturnType<typeof setTimeout>>();
-  const word = wordAt(text, caret);
-  const asked = useAsked(word);
+export function Composer(props: Props): JSX.Element {
+  const { active, connection, trusted, provider, input, onAttached, textArea } = props;
+  const { draft, latestDraft, setDraft, storeDraft } = useDraft(input.draft, active?.session.sessionId);
+  const { text, attachments } = draft;
+  const [cursor, setCursor] = useState(0);
+  const [selected, setSelected] = useState(0);
+  const [dismissedWord, setDismissedWord] = useState("");
+  const word = wordAt(text, cursor);
+  const fileRequest = useFileRequest(word);
+  const isBusy = active?.session.busy === true;
+  const canSend = connection.state === "ready" && text.trim() !== "" && active?.session.readOnly === undefined;
 
+  useEffect(() => setCursor(input.draft.value.text.length), [input.draft.stamp]);
   useEffect(() => {
-    hold(incoming.box.draft);
-    setCaret(incoming.box.draft.text.length);
-  }, [incoming.box.at]);
-  useEffect(() => {
-    if (incoming.attachment === undefined) return;
-    attach(incoming.attachment);
-    attachmentTaken();
-  }, [incoming.attachment]);
-  useEffect(() => {
-    const area = box.current;
-    if (area === null) return;
-    area.style.height = "auto";
-    area.style.height = `${Math.min(area.scrollHeight, 220)}px`;
-  }, [text]);
+    if (input.attachment === undefined) return;
+    attach(input.attachment);
+    onAttached();
+  }, [input.attachment]);
+  useEffect(() => growToContent(textArea.current), [text]);
 
-  /** `latest` has it at once, the drawn state with the next drawing. */
-  function hold(draft: Draft): void {
-    latest.current = draft;
-    setDraft(draft);
-  }
-  const keep = (soon: boolean): void => {
-    clearTimeout(keeping.current);
-    const draft = latest.current; // of this session: another one may be bound when the moment is over
-    const now = (): void => tell({ kind: "draft", sessionId, draft });
-    if (soon) keeping.current = setTimeout(now, draft_ms);
-    else now();
+  const edit = (value: string, newCursor: number): void => {
+    setDraft((before) => ({ ...before, text: value }));
+    setCursor(newCursor);
+    setSelected(0);
+    storeDraft("soon");
   };
-  const edit = (value: string, at: number): void => {
-    hold({ ...latest.current, text: value });
-    setCaret(at);
-    setChosen(0);
-    keep(true);
+  const nextCursor = useRef<number>();
+  const replaceWord = (replacement: string): void => {
+    edit(`${text.slice(0, word.start)}${replacement}${text.slice(cursor)}`, word.start + replacement.length);
+    nextCursor.current = word.start + replacement.length;
   };
-  const goesTo = useRef<number>();
-  const replaceWord = (by: string): void => {
-    const value = `${text.slice(0, word.start)}${by}${text.slice(caret)}`;
-    edit(value, word.start + by.length);
-    goesTo.current = word.start + by.length;
-  };
-  // With the text itself, not a frame later: whatever is typed meanwhile would land elsewhere.
+  // In the same drawing as the text: what the user types before the next one would go to the wrong place.
   useLayoutEffect(() => {
-    if (goesTo.current === undefined) return;
-    box.current?.focus();
-    box.current?.setSelectionRange(goesTo.current, goesTo.current);
-    goesTo.current = undefined;
+    if (nextCursor.current === undefined) return;
+    textArea.current?.focus();
+    textArea.current?.setSelectionRange(nextCursor.current, nextCursor.current);
+    nextCursor.current = undefined;
   });
   function attach(attachment: Attachment): void {
-    hold({ ...latest.current, attachments: withAttachment(latest.current.attachments, attachment) });
-    keep(false);
+    setDraft((before) => ({ ...before, attachments: withAttachment(before.attachments, attachment) }));
+    storeDraft("now");
   }
   const detach = (attachment: Attachment): void => {
-    hold({ ...latest.current, attachments: latest.current.attachments.filter((one) => one !== attachment) });
-    keep(false);
+    setDraft((before) => ({ ...before, attachments: before.attachments.filter((one) => one !== attachment) }));
+    storeDraft("now");
   };
-  const choices = word.text === closedFor ? [] : choicesFor(word.text, text, incoming.completions.asked === asked ? incoming.completions.paths : [], replaceWord, attach);
-  const can = link.state === "ready" && text.trim() !== "" && bound?.session.readOnly === undefined;
   const send = (): void => {
-    if (!can) return;
-    clearTimeout(keeping.current);
-    tell({ kind: "send", ...latest.current });
-    hold(EMPTY_DRAFT);
-    setCaret(0);
+    if (!canSend) return;
+    storeDraft("never");
+    postToExtension({ kind: "send", ...latestDraft() });
+    setDraft(() => EMPTY_DRAFT);
+    setCursor(0);
   };
-  sendNow.current = send;
+  props.send.current = send;
 
+  const paths = input.completions.request === fileRequest ? input.completions.paths : [];
+  const completions =
+    word.text === dismissedWord ? [] : completionsFor(word.text, text, paths, { replaceWord, attach });
+  const selectedIndex = Math.min(selected, completions.length - 1);
+
+  /** True: the key was for the list of completions. */
+  const handleCompletionKey = (key: string): boolean => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key] ?? 0;
+    if (step !== 0) {
+      setSelected((selected + step + completions.length) % completions.length);
+      return true;
+    }
+    // Enter sends a complete slash command, although longer ones begin with it.
+    const isComplete = word.text.startsWith("/") && isSlashCommand(text);
+    if (key === "Tab" || (key === "Enter" && !isComplete)) {
+      completions[selectedIndex]?.accept();
+      return true;
+    }
+    if (key === "Escape") setDismissedWord(word.text);
+    return key === "Escape";
+  };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.isComposing) return;
-    if (choices.length > 0) {
-      const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-      if (step !== 0) {
-        event.preventDefault();
-        setChosen((chosen + step + choices.length) % choices.length);
-        return;
-      }
-      if (event.key === "Tab" || (event.key === "Enter" && !(word.text.startsWith("/") && SLASH.some((one) => one.name === text)))) {
-        event.preventDefault();
-        choices[Math.min(chosen, choices.length - 1)]?.pick();
-        return;
-      }
-      if (event.key === "Escape") {
-        event.preventDefault();
-        setClosedFor(word.text);
-        return;
-      }
-    }
-    if (event.key === "Enter" && !event.shiftKey) {
+    if (completions.length > 0 && handleCompletionKey(event.key)) {
+      event.preventDefault();
+    } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       send();
-    } else if (event.key === "Escape" && bound?.session.busy === true) {
-      tell({ kind: "stop" });
+    } else if (event.key === "Escape" && isBusy) {
+      postToExtension({ kind: "stop" });
     }
   };
 
-  const busy = bound?.session.busy === true;
   return (
     <div class="composer">
-      {choices.length > 0 && (
-        <ul class="choices" role="listbox" id="choices" aria-label="Completions">
-          {choices.map((choice, at) => (
-            <li
-              key={choice.label}
-              id={`choice-${at}`}
-              role="option"
-              aria-selected={at === chosen}
-              class={at === chosen ? "chosen" : ""}
-              onMouseDown={(event) => {
-                event.preventDefault();
-                choice.pick();
-              }}
-            >
-              <span>{choice.label}</span>
-              <span class="faint">{choice.hint}</span>
-            </li>
-          ))}
-        </ul>
-      )}
+      {completions.length > 0 && <CompletionList completions={completions} selectedIndex={selectedIndex} />}
       <div class="box">
-        <Chips attachments={attachments} remove={detach} />
+        <AttachmentChips attachments={attachments} remove={detach} />
         <textarea
-          ref={box}
+          ref={textArea}
           rows={1}
           value={text}
-          placeholder={placeholder(link, bound, busy)}
+          placeholder={placeholderText(connection, active)}
           aria-label="Message to Steadyhand"
-          aria-controls={choices.length > 0 ? "choices" : undefined}
-          aria-activedescendant={choices.length > 0 ? `choice-${chosen}` : undefined}
+          aria-controls={completions.length > 0 ? "completions" : undefined}
+          aria-activedescendant={completions.length > 0 ? `completion-${selectedIndex}` : undefined}
           onInput={(event) => edit(event.currentTarget.value, event.currentTarget.selectionStart)}
-          onKeyUp={(event) => setCaret(event.currentTarget.selectionStart)}
-          onClick={(event) => setCaret(event.currentTarget.selectionStart)}
-          onBlur={() => keep(false)}
+          onKeyUp={(event) => setCursor(event.currentTarget.selectionStart)}
+          onClick={(event) => setCursor(event.currentTarget.selectionStart)}
+          onBlur={() => storeDraft("now")}
           onKeyDown={onKeyDown}
         />
-        <div class="bar">
-          <label class="picker" title={trusted ? (MODES.find((one) => one.mode === bound?.session.mode)?.hint ?? "What passes without asking") : UNTRUSTED}>
-            <span class="sr-only">Mode</span>
-            <select value={trusted ? (bound?.session.mode ?? "ask") : "plan"} disabled={link.state !== "ready" || !trusted} onChange={(event) => tell({ kind: "mode", mode: event.currentTarget.value as Mode })}>
-              {MODES.map(({ mode, label, hint }) => (
-                <option key={mode} value={mode} title={hint}>
-                  {label}
-                </option>
-              ))}
-            </select>
-          </label>
-          <button type="button" class="quiet model" onClick={() => tell({ kind: "model" })} title="Which model answers">
-            {modelName(bound, provider)}
+        <div class="composer-bar">
+          <ModePicker mode={active?.session.mode ?? "ask"} trusted={trusted} connection={connection} />
+          <button
+            type="button"
+            class="subtle model"
+            onClick={() => postToExtension({ kind: "chooseModel" })}
+            title="Choose the model of this session"
+          >
+            {modelName(active, provider)}
           </button>
-          <span class="fill" />
-          {bound?.usage !== undefined && <Meter usage={bound.usage} />}
-          {busy && (
-            <button type="button" class="round stop" onClick={() => tell({ kind: "stop" })} aria-label="Stop the turn" title="Stop (Escape)">
-              <Icon name="stop" />
-            </button>
-          )}
-          {(!busy || text.trim() !== "") && (
-            <button type="button" class="round send" disabled={!can} onClick={send} aria-label={busy ? "Put into the queue" : "Send"} title={busy ? "Put into the queue (Enter)" : "Send (Enter)"}>
-              <Icon name="send" />
-            </button>
-          )}
+          <span class="composer-actions">
+            {active?.usage !== undefined && <UsageMeter usage={active.usage} />}
+            {isBusy && (
+              <button
+                type="button"
+                class="round stop"
+                onClick={() => postToExtension({ kind: "stop" })}
+                aria-label="Stop the turn"
+                title="Stop the turn (Escape)"
+              >
+                <Icon name="stop" />
+              </button>
+            )}
+            {(!isBusy || text.trim() !== "") && <SendButton isBusy={isBusy} canSend={canSend} send={send} />}
+          </span>
         </div>
       </div>
     </div>
   );
 }
 
-function Meter({ usage }: { readonly usage: Usage }): JSX.Element | null {
-  const { context, window, cost, billed } = usage;
-  if (context === 0 && cost === undefined && billed.output === 0) return null;
-  const share = window === undefined ? undefined : Math.min(1, context / window);
-  const parts = [
-    window === undefined ? `${context.toLocaleString()} tokens in the last request` : `${context.toLocaleString()} of ${window.toLocaleString()} tokens in the last request`,
-    `${billed.input.toLocaleString()} sent, ${billed.output.toLocaleString()} received in all`,
-    ...(usage.complete ? [] : ["some requests gave no numbers"]),
-  ];
+// --- parts ----------------------------------------------------------------------------------------------------------
+
+interface CompletionListProps {
+  readonly completions: readonly Completion[];
+  readonly selectedIndex: number;
+}
+
+function CompletionList({ completions, selectedIndex }: CompletionListProps): JSX.Element {
   return (
-    <span class="meter" title={parts.join("; ")} role="img" aria-label={parts.join("; ")}>
-      {share === undefined ? short(context) : <progress max={1} value={share} />}
-      {cost !== undefined && <span>{`${cost.amount} ${cost.currency}${usage.complete ? "" : "+"}`}</span>}
-    </span>
+    <ul class="completions" role="listbox" id="completions" aria-label="Completions">
+      {completions.map(({ label, hint, accept }, index) => (
+        <li
+          key={label}
+          id={`completion-${index}`}
+          role="option"
+          aria-selected={index === selectedIndex}
+          class={index === selectedIndex ? "selected" : ""}
+          onMouseDown={(event) => {
+            event.preventDefault(); // the box keeps the focus
+            accept();
+          }}
+        >
+          <span>{label}</span>
+          <span class="faint">{hint}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 
-function short(count: number): string {
-  return count < 1_000 ? `${count} tokens` : `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k tokens`;
+interface ModePickerProps {
+  readonly mode: Mode;
+  readonly trusted: boolean;
+  readonly connection: ConnectionStatus;
 }
 
-function modelName(bound: Bound | undefined, otherwise: string): string {
-  const { provider, name } = bound?.session.model ?? { provider: otherwise, name: otherwise };
-  return provider === "practice" ? "practice" : name;
+function ModePicker({ mode, trusted, connection }: ModePickerProps): JSX.Element {
+  return (
+    <label class="picker" title={trusted ? `Mode: ${MODE_HINTS[mode]}` : UNTRUSTED_FOLDER}>
+      <span class="sr-only">Mode</span>
+      <select
+        value={trusted ? mode : "plan"}
+        disabled={connection.state !== "ready" || !trusted}
+        onChange={(event) => postToExtension({ kind: "setMode", mode: event.currentTarget.value as Mode })}
+      >
+        {MODES.map((one) => (
+          <option key={one} value={one} title={MODE_HINTS[one]}>
+            {MODE_LABELS[one]}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
 }
 
-function placeholder(link: Link, bound: Bound | undefined, busy: boolean): string {
-  if (link.state !== "ready") return "Not connected; what you type is kept";
-  if (bound?.session.readOnly !== undefined) return "This session can only be read";
-  return busy ? "Goes into the queue" : "Ask, or / for commands, @ for context";
+interface SendButtonProps {
+  readonly isBusy: boolean;
+  readonly canSend: boolean;
+  readonly send: () => void;
 }
 
-interface Word {
-  readonly text: string;
-  readonly start: number;
+function SendButton({ isBusy, canSend, send }: SendButtonProps): JSX.Element {
+  const label = isBusy ? "Add to the queue" : "Send";
+  return (
+    <button
+      type="button"
+      class="round send"
+      disabled={!canSend}
+      onClick={send}
+      aria-label={label}
+      title={`${label} (Enter)`}
+    >
+      <Icon name="send" />
+    </button>
+  );
 }
 
-function wordAt(text: string, caret: number): Word {
-  const start = Math.max(text.lastIndexOf(" ", caret - 1), text.lastIndexOf("\n", caret - 1)) + 1;
-  const slash = text.startsWith("/") && !text.slice(0, caret).includes("\n");
-  return slash ? { text: text.slice(0, caret), start: 0 } : { text: text.slice(start, caret), start };
+// --- state ----------------------------------------------------------------------------------------------------------
+
+interface DraftState {
+  /** as it is drawn */
+  readonly draft: Draft;
+  /** with the changes that are not drawn yet */
+  readonly latestDraft: () => Draft;
+  readonly setDraft: (change: (before: Draft) => Draft) => void;
+  /** `soon`: after a pause in typing; `never`: the draft was sent */
+  readonly storeDraft: (when: "now" | "soon" | "never") => void;
 }
 
-/** Asks the extension for files whenever the word after @ changes; the number of the asking. */
-function useAsked(word: Word): number {
-  const number = useRef(0);
+function useDraft(input: ComposerInput["draft"], sessionId: string | undefined): DraftState {
+  const [draft, drawDraft] = useState(input.value);
+  /** has a change at once; `draft` has it with the next drawing */
+  const latest = useRef(input.value);
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  const setDraft = (change: (before: Draft) => Draft): void => {
+    latest.current = change(latest.current);
+    drawDraft(latest.current);
+  };
+  const storeDraft = (when: "now" | "soon" | "never"): void => {
+    clearTimeout(timer.current);
+    const value = latest.current; // another session may be active when the timer fires
+    const store = (): void => postToExtension({ kind: "draft", sessionId, draft: value });
+    if (when === "soon") timer.current = setTimeout(store, DRAFT_DELAY_MS);
+    if (when === "now") store();
+  };
+  useEffect(() => setDraft(() => input.value), [input.stamp]);
+  return { draft, latestDraft: () => latest.current, setDraft, storeDraft };
+}
+
+/** Ask the extension for files when the word after `@` changes; the number of the newest request. */
+function useFileRequest(word: Word): number {
+  const request = useRef(0);
   const query = word.text.startsWith("@") ? word.text.slice(1) : undefined;
   useEffect(() => {
     if (query === undefined) return;
-    number.current += 1;
-    tell({ kind: "complete", asked: number.current, query });
+    request.current += 1;
+    postToExtension({ kind: "completeFile", request: request.current, query });
   }, [query]);
-  return number.current;
+  return request.current;
 }
 
-function choicesFor(word: string, text: string, paths: readonly string[], replace: (by: string) => void, attach: (attachment: Attachment) => void): readonly Choice[] {
-  if (word.startsWith("/") && text.startsWith("/")) {
-    return SLASH.filter((one) => one.name.startsWith(word) && one.name !== word).map((one) => ({ label: one.name, hint: one.hint, pick: () => replace(one.name) }));
-  }
-  if (!word.startsWith("@")) return [];
-  const query = word.slice(1).toLowerCase();
-  const special: readonly Choice[] = [
-    {
-      label: "@selection",
-      hint: "what is selected in the editor",
-      pick: () => {
-        replace("");
-        tell({ kind: "attachSelection" });
-      },
-    },
-    {
-      label: "@problems",
-      hint: "what the editor reports",
-      pick: () => {
-        replace("");
-        tell({ kind: "attachProblems" });
-      },
-    },
-  ];
-  const files = paths.slice(0, 8).map((path) => ({
-    label: `@${path}`,
-    hint: "file",
-    pick: () => {
-      replace(`@${path} `);
-      attach({ kind: "file", path });
-    },
-  }));
-  return [...special.filter((one) => one.label.slice(1).startsWith(query)), ...files];
+function growToContent(area: HTMLTextAreaElement | null): void {
+  if (area === null) return;
+  area.style.height = "auto";
+  area.style.height = `${Math.min(area.scrollHeight, BOX_HEIGHT_MAX_PX)}px`;
+}
+
+function modelName(active: ActiveSession | undefined, newSessionProvider: string): string {
+  const { provider, name } = active?.session.model ?? { provider: newSessionProvider, name: newSessionProvider };
+  return provider === "practice" ? "practice" : name;
+}
+
+function placeholderText(connection: ConnectionStatus, active: ActiveSession | undefined): string {
+  if (connection.state !== "ready") return "Not connected. Your text is kept.";
+  if (active?.session.readOnly !== undefined) return "This session is read-only";
+  return active?.session.busy === true ? "Queue a message…" : "Ask, / for commands, @ for context";
 }

@@ -1,20 +1,24 @@
-/** A unified diff, coloured by line and folded when it is long. The colours are said by the signs too. */
+/** A unified diff, coloured by line and folded when it is long. The signs at the lines say the same as the colours. */
 import { useState } from "preact/hooks";
 import type { JSX } from "preact";
-import { hunk } from "../../words";
+import { showHidden } from "../../hiddenCharacters";
+import { hunkLabel } from "../../labels";
 
-const lines_shown_max = 24;
+const LINES_SHOWN_MAX = 24;
 
 export function Diff({ text }: { readonly text: string }): JSX.Element {
-  const [whole, setWhole] = useState(false);
-  const lines = text.replace(/\n$/, "").split("\n").filter((line) => !/^(---|\+\+\+) /.test(line));
-  const shown = whole ? lines : lines.slice(0, lines_shown_max);
+  const [isWhole, setWhole] = useState(false);
+  const lines = text
+    .replace(/\n$/, "")
+    .split("\n")
+    .filter((line) => !/^(---|\+\+\+) /.test(line));
+  const shown = isWhole ? lines : lines.slice(0, LINES_SHOWN_MAX);
   return (
     <div class="diff" role="group" aria-label="Changes" tabIndex={0}>
       <pre>
         {shown.map((line, at) => (
-          <span key={at} class={`line ${kindOf(line)}`}>
-            {line === "" ? " " : hunk(line)}
+          <span key={at} class={`line ${lineClass(line)}`}>
+            {line === "" ? " " : hunkLabel(showHidden(line))}
             {"\n"}
           </span>
         ))}
@@ -28,9 +32,9 @@ export function Diff({ text }: { readonly text: string }): JSX.Element {
   );
 }
 
-function kindOf(line: string): string {
+function lineClass(line: string): string {
   if (line.startsWith("+")) return "added";
   if (line.startsWith("-")) return "removed";
-  if (line.startsWith("@@")) return "place";
-  return "same";
+  if (line.startsWith("@@")) return "hunk";
+  return "context";
 }

@@ -1,62 +1,79 @@
-/** The page: holds the folded view, draws it once a frame, and hands messages to where they belong. */
+/** The page: keeps its copy of the state, applies the extension's messages, and draws once a frame. */
 import { render } from "preact";
-import { EMPTY_DRAFT } from "../../attachments";
-import { EMPTY, reduce } from "../../store";
-import type { View } from "../../store";
-import type { ToChat } from "../bridge";
-import type { Doing } from "./app";
+import { EMPTY_DRAFT } from "../../store/drafts";
+import { reduce } from "../../store/reducer";
+import type { State } from "../../store/state";
+import { INITIAL_STATE } from "../../store/state";
+import type { ToWebview } from "../webviewMessages";
+import type { PageCommand } from "./app";
 import { App } from "./app";
-import type { Incoming } from "./composer";
-import { tell } from "./host";
+import type { ComposerInput } from "./composer";
+import { postToExtension } from "./extensionHost";
 
-let view: View = EMPTY;
+const FRAME_MS = 16;
+
+let state: State = INITIAL_STATE;
 let trusted = true;
 let provider = "practice";
-let incoming: Incoming = { box: { draft: EMPTY_DRAFT, at: 0 }, completions: { asked: 0, paths: [] }, attachment: undefined };
-let doing: Doing | undefined;
-let drawing = false;
+let input: ComposerInput = {
+  draft: { value: EMPTY_DRAFT, stamp: 0 },
+  completions: { request: 0, paths: [] },
+  attachment: undefined,
+};
+let command: PageCommand | undefined;
+let isDrawPending = false;
 let stamp = 0;
 
-function receive(message: ToChat): void {
+function receive(message: ToWebview): void {
   switch (message.kind) {
-    case "view":
-      ({ view, trusted, provider } = message);
-      incoming = { ...incoming, box: { draft: message.draft, at: ++stamp } };
+    case "state":
+      state = message.state;
+      input = { ...input, draft: { value: message.draft, stamp: ++stamp } };
       break;
-    case "happened":
-      view = reduce(view, message.happened);
+    case "settings":
+      ({ trusted, provider } = message);
       break;
-    case "box":
-      incoming = { ...incoming, box: { draft: message.draft, at: ++stamp } };
+    case "action":
+      state = reduce(state, message.action);
+      break;
+    case "draft":
+      input = { ...input, draft: { value: message.draft, stamp: ++stamp } };
       break;
     case "attach":
-      incoming = { ...incoming, attachment: message.attachment };
+      input = { ...input, attachment: message.attachment };
       break;
     case "completions":
-      incoming = { ...incoming, completions: message };
+      input = { ...input, completions: message };
       break;
-    case "do":
-      doing = { what: message.what, at: ++stamp };
+    case "command":
+      command = { command: message.command, stamp: ++stamp };
       break;
   }
-  draw();
+  scheduleDraw();
+}
+
+/** Not requestAnimationFrame: a hidden page gets no frames, and it must be up to date when it is shown. */
+function scheduleDraw(): void {
+  if (isDrawPending) return;
+  isDrawPending = true;
+  setTimeout(() => {
+    isDrawPending = false;
+    draw();
+  }, FRAME_MS);
 }
 
 function draw(): void {
-  if (drawing) return;
-  drawing = true;
-  // Not requestAnimationFrame: a hidden page gets none, and its state must not lag behind when it is shown.
-  setTimeout(() => {
-    drawing = false;
-    const root = document.getElementById("root");
-    if (root !== null) render(<App view={view} trusted={trusted} provider={provider} incoming={incoming} doing={doing} attachmentTaken={taken} />, root);
-  }, 16);
+  const root = document.getElementById("root");
+  if (root === null) return;
+  const props = { state, trusted, provider, input, command, onAttached };
+  render(<App {...props} />, root);
 }
 
-function taken(): void {
-  incoming = { ...incoming, attachment: undefined };
+/** The message box has taken the attachment. */
+function onAttached(): void {
+  input = { ...input, attachment: undefined };
 }
 
-addEventListener("message", (event: MessageEvent<ToChat>) => receive(event.data));
-draw();
-tell({ kind: "ready" });
+addEventListener("message", (event: MessageEvent<ToWebview>) => receive(event.data));
+scheduleDraw();
+postToExtension({ kind: "ready" });

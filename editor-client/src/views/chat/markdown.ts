@@ -1,8 +1,8 @@
 /**
- * Markdown to safe HTML: markdown-it without raw HTML, then DOMPurify over a short list of tags.
+ * Markdown to safe HTML: markdown-it without raw HTML, then DOMPurify with a short list of tags.
  *
- * Nothing is loaded: images become their alternative text. Code blocks get a bar with Copy and Insert, found by
- * their `data-do` when they are clicked.
+ * The page loads nothing: an image becomes its alternative text. A code block gets the buttons Copy and Insert, whose
+ * `data-action` says what a click does.
  */
 import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
@@ -16,15 +16,42 @@ markdown.renderer.rules.fence = (tokens, index) => {
 markdown.renderer.rules.code_block = (tokens, index) => codeBlock(tokens[index]?.content ?? "", "");
 markdown.renderer.rules.image = (tokens, index) => markdown.utils.escapeHtml(tokens[index]?.content ?? "");
 
-const ALLOWED = [
-  "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
-  "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+const ALLOWED_TAGS = [
+  "a",
+  "blockquote",
+  "br",
+  "button",
+  "code",
+  "del",
+  "div",
+  "em",
+  "h1",
+  "h2",
+  "h3",
+  "h4",
+  "h5",
+  "h6",
+  "hr",
+  "li",
+  "ol",
+  "p",
+  "pre",
+  "s",
+  "span",
+  "strong",
+  "table",
+  "tbody",
+  "td",
+  "th",
+  "thead",
+  "tr",
+  "ul",
 ];
 
 export function safeHtml(text: string): string {
   return DOMPurify.sanitize(markdown.render(text), {
-    ALLOWED_TAGS: ALLOWED,
-    ALLOWED_ATTR: ["href", "class", "data-do", "type", "start", "aria-label"],
+    ALLOWED_TAGS,
+    ALLOWED_ATTR: ["href", "class", "data-action", "type", "start", "aria-label"],
     ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$))/i,
   });
 }
@@ -33,8 +60,8 @@ function codeBlock(content: string, language: string): string {
   const { escapeHtml } = markdown.utils;
   return (
     `<div class="code"><div class="code-bar"><span>${escapeHtml(language)}</span>` +
-    `<button type="button" data-do="copy" aria-label="Copy code">Copy</button>` +
-    `<button type="button" data-do="insert" aria-label="Insert code at the cursor">Insert</button></div>` +
+    `<button type="button" data-action="copy" aria-label="Copy code">Copy</button>` +
+    `<button type="button" data-action="insert" aria-label="Insert code at the cursor">Insert</button></div>` +
     `<pre><code>${escapeHtml(content.replace(/\n$/, ""))}</code></pre></div>`
   );
 }

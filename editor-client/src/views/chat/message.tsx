@@ -1,43 +1,63 @@
-/** One message of the conversation: the user's as it was typed, the model's as Markdown, its reasoning folded. */
+/** One message of the conversation: the user's as it was typed, the model's as Markdown with its reasoning folded. */
+import type { JSX } from "preact";
 import { memo } from "preact/compat";
 import { useMemo } from "preact/hooks";
-import type { JSX } from "preact";
+import { showHidden } from "../../hiddenCharacters";
+import { withoutDigests } from "../../labels";
 import type { Attachment } from "../../protocol";
-import type { Item } from "../../store";
-import { Chips } from "./chips";
-import { tell } from "./host";
+import type { Item } from "../../store/state";
+import { AttachmentChips } from "./attachmentChips";
+import { postToExtension } from "./extensionHost";
 import { Icon } from "./icons";
 import { safeHtml } from "./markdown";
-import { withoutDigests } from "../../words";
 
-type Said = Extract<Item, { kind: "message" }>;
+const COPIED_MS = 1_500;
 
-export const MessageItem = memo(function MessageItem({ said }: { readonly said: Said }): JSX.Element {
-  if (said.role === "user") return <UserText text={said.text} attachments={said.attachments ?? []} />;
-  if (said.role === "notice") {
-    return (
-      <div class="note notice" role="note">
-        <Icon name="look" />
-        <span>{withoutDigests(said.text)}</span>
-      </div>
-    );
+type Message = Extract<Item, { kind: "message" }>;
+
+export const MessageItem = memo(function MessageItem({ message }: { readonly message: Message }): JSX.Element {
+  const { role, text, attachments = [], again } = message;
+  switch (role) {
+    case "user":
+      if (again !== undefined) return <div class="note notice">Tried again</div>;
+      return <UserText text={text} attachments={attachments} />;
+    case "notice":
+      return (
+        <div class="note notice" role="note">
+          <Icon name="search" />
+          <span>{showHidden(withoutDigests(text))}</span>
+        </div>
+      );
+    case "assistant":
+      return <AssistantMessage message={message} />;
   }
-  return (
-    <article class={`message assistant${said.withdrawn === true ? " withdrawn" : ""}`} aria-label="Steadyhand" aria-busy={said.live}>
-      {said.withdrawn === true && <div class="withdrawn-mark">Withdrawn: the answer broke off and is asked for again.</div>}
-      {said.reasoning !== "" && <Reasoning text={said.reasoning} live={said.live && said.text === ""} />}
-      {said.text !== "" && <Markdown text={said.text} />}
-      {said.live && said.text !== "" && <span class="cursor" aria-hidden="true" />}
-    </article>
-  );
 });
 
-export function UserText({ text, attachments, state }: { readonly text: string; readonly attachments: readonly Attachment[]; readonly state?: string }): JSX.Element {
+function AssistantMessage({ message }: { readonly message: Message }): JSX.Element {
+  const { text, reasoning, live, withdrawn = false } = message;
   return (
-    <article class={`message user${state === undefined ? "" : " in-flight"}`} aria-label="You">
-      <div class="user-text">{text}</div>
-      <Chips attachments={attachments} />
-      {state !== undefined && <div class="in-flight-state">{state}</div>}
+    <article class={`message assistant${withdrawn ? " withdrawn" : ""}`} aria-label="Steadyhand" aria-busy={live}>
+      {withdrawn && <div class="withdrawn-mark">Withdrawn: the answer was cut off, so the model is asked again.</div>}
+      {reasoning !== "" && <Reasoning text={reasoning} live={live && text === ""} />}
+      {text !== "" && <Markdown text={text} />}
+      {live && text !== "" && <span class="cursor" aria-hidden="true" />}
+    </article>
+  );
+}
+
+interface UserTextProps {
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
+  /** while the server has not accepted it */
+  readonly delivery?: string;
+}
+
+export function UserText({ text, attachments, delivery }: UserTextProps): JSX.Element {
+  return (
+    <article class={`message user${delivery === undefined ? "" : " in-flight"}`} aria-label="You">
+      <div class="user-text">{showHidden(text)}</div>
+      <AttachmentChips attachments={attachments} />
+      {delivery !== undefined && <div class="in-flight-state">{delivery}</div>}
     </article>
   );
 }
@@ -45,33 +65,41 @@ export function UserText({ text, attachments, state }: { readonly text: string; 
 function Reasoning({ text, live }: { readonly text: string; readonly live: boolean }): JSX.Element {
   return (
     <details class="reasoning">
-      <summary>{live ? "Thinking…" : "Thought"}</summary>
-      <div class="reasoning-text">{text}</div>
+      <summary>{live ? "Thinking…" : "Reasoning"}</summary>
+      <div class="reasoning-text">{showHidden(text)}</div>
     </details>
   );
 }
 
 export function Markdown({ text }: { readonly text: string }): JSX.Element {
-  const html = useMemo(() => safeHtml(text), [text]);
+  const html = useMemo(() => safeHtml(showHidden(text)), [text]);
   return <div class="markdown" onClick={onMarkdownClick} dangerouslySetInnerHTML={{ __html: html }} />;
 }
 
 function onMarkdownClick(event: MouseEvent): void {
   const target = event.target instanceof Element ? event.target : undefined;
   const link = target?.closest("a");
-  const href = link?.getAttribute("href") ?? "";
-  if (link && !/^[a-z]+:/i.test(href)) {
-    event.preventDefault();
-    if (href !== "" && !href.startsWith("#")) tell({ kind: "openFile", path: decodeURIComponent(href.replace(/#.*$/, "")) });
+  if (link) openLink(event, link.getAttribute("href") ?? "");
+  const button = target?.closest("button[data-action]");
+  if (button) runCodeAction(button);
+}
+
+/** A link without a scheme names a file. VS Code opens the others. */
+function openLink(event: MouseEvent, href: string): void {
+  if (/^[a-z]+:/i.test(href)) return;
+  event.preventDefault();
+  if (href === "" || href.startsWith("#")) return;
+  postToExtension({ kind: "openFile", path: decodeURIComponent(href.replace(/#.*$/, "")) });
+}
+
+function runCodeAction(button: Element): void {
+  const code = button.closest(".code")?.querySelector("code")?.textContent ?? "";
+  if (button.getAttribute("data-action") === "insert") {
+    postToExtension({ kind: "insert", text: code });
     return;
   }
-  const button = target?.closest("button[data-do]");
-  const code = button?.closest(".code")?.querySelector("code")?.textContent ?? "";
-  if (button?.getAttribute("data-do") === "insert") tell({ kind: "insert", text: code });
-  if (button?.getAttribute("data-do") === "copy") {
-    void navigator.clipboard.writeText(code).then(() => {
-      button.textContent = "Copied";
-      setTimeout(() => (button.textContent = "Copy"), 1_500);
-    });
-  }
+  void navigator.clipboard.writeText(code).then(() => {
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), COPIED_MS);
+  });
 }

@@ -1,0 +1,7 @@
+// All scenarios by name: {run(editor), settings?(editor)}. A scenario with settings runs alone, with these settings.
+import { chat } from "./chat.mjs";
+import { delivery } from "./delivery.mjs";
+import { first } from "./first.mjs";
+import { recovery } from "./recovery.mjs";
+
+export const scenarios = { ...first, ...recovery, ...delivery, ...chat };

@@ -1,1 +1,0 @@
-"""Values and decisions: no IO, clock, randomness, async or wire [I11]."""

@@ -1,1 +1,0 @@
-"""The language server: alone in knowing JSON-RPC and the wire types [I14]."""
