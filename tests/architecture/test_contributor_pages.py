@@ -15,12 +15,6 @@ SERVER = ROOT / "server" / "steadyhand"
 PAGES = sorted(ROOT.glob("*.md"))
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
-# The pages describe the packages that the next commits make. TODO: remove with them.
-packages_are_moved = pytest.mark.skipif(
-    not (SERVER / "domain").exists() or not (ROOT / "docs" / "cases.md").exists(),
-    reason="the packages and docs/cases.md are not moved here yet",
-)
-
 
 def missing_links(page: str, folder: Path) -> list[str]:
     """Links of a page that lead to no file of this repository."""
@@ -48,14 +42,12 @@ def targets_of(makefile: str) -> set[str]:
     return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
-@packages_are_moved
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_top_level_page_links_lead_to_files(page: Path) -> None:
     """Each link of a page at the top level leads to a file or folder of this repository."""
     assert missing_links(page.read_text(encoding="utf-8"), ROOT) == []
 
 
-@packages_are_moved
 def test_contributing_paths_exist() -> None:
     """Each path that CONTRIBUTING.md names is there."""
     assert missing_paths(CONTRIBUTING.read_text(encoding="utf-8")) == []

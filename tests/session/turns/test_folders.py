@@ -24,7 +24,7 @@ from tests.support.faults import DyingDisk, carries
 from tests.support.forks import run_in_fork
 from tests.support.in_process_server import InProcessServer, practice_server
 from tests.support.session_state import change_states, on_disk, outcomes, replies, states
-from tests.support.systems import linux_only
+from tests.support.systems import linux_only, require_sandbox
 from tests.support.tool_calls import planned, running
 from tests.support.workspace import Workspace
 
@@ -297,9 +297,8 @@ async def test_effect_in_the_second_folder_is_checked_after_a_crash(window: Wind
 
 async def test_confined_command_writes_in_each_folder(window: Window) -> None:
     """S11, O1: the roots of a command are the folders of the turn; what changed in each of them is named."""
+    require_sandbox()
     async with window.server(sandbox=SandboxSettings()) as server:
-        if server.registry.context.processes.sandbox.probe(()).kind == "none":
-            pytest.skip("no sandbox works here")
         session = await server.session("auto")
         await server.say(session, f"run echo x > {window.second}/made.txt && echo y > made.txt")
         assert states(session) == ["returned"]
@@ -358,9 +357,8 @@ async def test_exchanged_folder_counts_again_once_it_is_opened_anew(window: Wind
 async def test_confined_command_cannot_exchange_the_parent_of_a_folder(window: Window) -> None:
     """S11, O1: the folder between two folders of the turn is a mount point, so it keeps its name."""
     out = nested(window)
+    require_sandbox()
     async with window.server(sandbox=SandboxSettings("required", "deny")) as server:
-        if server.registry.context.processes.sandbox.probe(()).kind != "bubblewrap":
-            pytest.skip("bubblewrap does not work here")
         session = await server.session("auto")
         await server.say(session, EXCHANGE.format(out=out))
         await server.say(session, f"run echo evil > {out}/a.txt")
