@@ -1140,13 +1140,13 @@ export interface ReviewListParams {
 
 /** One part of a file's change. */
 export interface ReviewHunk {
-  /** changes with the file, so a decision names what its maker saw */
+  /** changes with our content, so a decision names what its maker saw */
   readonly hunkId: Id;
-  /** in the content with which it is compared; absent: the whole file */
+  /** whole lines of the base; absent: the whole file, or it is decided */
   readonly before?: Range;
-  /** in the file now; absent: the whole file, or the user changed it */
+  /** whole lines of the text now, unsaved text too; absent: as above, or it is gone */
   readonly after?: Range;
-  /** "gone": somebody else changed the file since */
+  /** "gone": somebody else changed these lines since */
   readonly state: "new" | "kept" | "undone" | "gone";
 }
 

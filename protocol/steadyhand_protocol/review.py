@@ -1,6 +1,7 @@
 """The review of a session's changes on the wire: what of each file is under review, kept or undone.
 
-To keep changes no file. To undo is a checked attempt of its own for each file, which spares what somebody else wrote.
+A hunk is a part of the lines of a file, or the whole file. To keep changes no file. To undo is a checked attempt of its
+own for each file, which spares what somebody else wrote.
 """
 
 from typing import Annotated, Literal, TypeAlias
@@ -25,10 +26,10 @@ class ReviewListParams:
 class ReviewHunk:
     """One part of a file's change."""
 
-    hunk_id: Id  # changes with the file, so a decision names what its maker saw
-    before: Range | None = None  # in the content with which it is compared; absent: the whole file
-    after: Range | None = None  # in the file now; absent: the whole file, or the user changed it
-    state: Literal["new", "kept", "undone", "gone"]  # "gone": somebody else changed the file since
+    hunk_id: Id  # changes with our content, so a decision names what its maker saw
+    before: Range | None = None  # whole lines of the base; absent: the whole file, or it is decided
+    after: Range | None = None  # whole lines of the text now, unsaved text too; absent: as above, or it is gone
+    state: Literal["new", "kept", "undone", "gone"]  # "gone": somebody else changed these lines since
 
 
 @frozen(kw_only=True)

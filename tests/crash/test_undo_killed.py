@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import attrs
 import pytest
@@ -81,20 +82,29 @@ class Found:
     told: list[str]  # to the model
 
 
-def deciding(workspace: Workspace, action: str, number: int, when: When) -> ForkResult[tuple[int, list[Operation]]]:
-    """The second run, killed at a point (0: unharmed)."""
+Run: TypeAlias = "ForkResult[tuple[int, list[Operation]]]"
+
+
+def deciding(workspace: Workspace, action: str, number: int, when: When, first_alone: bool = False) -> Run:
+    """The second run, killed at a point (0: unharmed). `first_alone`: the first hunk is decided, else everything."""
 
     async def run() -> tuple[int, list[Operation]]:
         counting = CountingDisk(system_disk())
         disk: Disk = counting if number == 0 else KillingDisk(counting, number, when)
         async with practice_server(workspace, run=2, disk=disk) as server:
             session = await server.opened(SESSION)
+            selection = Selection(hunk_ids=(await open_hunks(session))[:1]) if first_alone else ALL
             first = counting.count
-            done = await (review.keep if action == "keep" else review.undo)(session, session.epoch, ALL)
+            done = await (review.keep if action == "keep" else review.undo)(session, session.epoch, selection)
             assert done.left == ()
             return first, counting.operations[: counting.count]
 
     return run_in_fork(run)
+
+
+async def open_hunks(session: Session) -> tuple[str, ...]:
+    files = (await review.list_review(session)).files
+    return tuple(hunk.hunk_id for file in files for hunk in file.hunks if hunk.state == "new")
 
 
 async def states(session: Session) -> dict[str, str]:
@@ -199,3 +209,90 @@ def test_keep_killed_anywhere_has_kept_or_not(in_memory: Path) -> None:
         assert set(found.states.values()) <= {"new", "kept"}, point
         seen |= set(found.states.values())
     assert seen == {"new", "kept"}
+
+
+HUNKS = Changes(
+    "replace two with TWO in a.txt\nreplace six with SIX in a.txt",
+    {"a.txt": "one\ntwo\nthree\nfour\nfive\nsix\n"},
+    {"a.txt": "one\nTWO\nthree\nfour\nfive\nSIX\n"},
+)
+FIRST_UNDONE = "one\ntwo\nthree\nfour\nfive\nSIX\n"
+
+
+@attrs.frozen
+class FoundHunks:
+    """What the run after the kill finds of a file with two hunks."""
+
+    states: list[str]
+    content: str
+    told: list[str]
+    doubts: int
+
+
+def hunks_after_death(workspace: Workspace) -> FoundHunks:
+    """Open the session, say what is there, and undo the rest."""
+
+    async def opening() -> FoundHunks:
+        async with practice_server(workspace, run=3) as server:
+            session = await server.opened(SESSION)
+            (file,) = (await review.list_review(session)).files
+            told = [said.record.text for said in session.ledger.said if isinstance(said.record, Told)]
+            doubts = len(session.ledger.uncertain())
+            content = workspace.files()["a.txt"]
+            found = FoundHunks([hunk.state for hunk in file.hunks], content, told, doubts)
+            assert not session.ledger.refused
+            await undo_the_rest(session)
+            return found
+
+    found = run_in_fork(opening).value
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("person", ["", "mine\n"], ids=["ours alone", "a person's line above"])
+def test_undo_of_a_hunk_killed_anywhere_has_undone_it_or_not(in_memory: Path, person: str) -> None:
+    """V4, W8, W9, [I1] [I3] [I5]: the file has the hunk or not, never anything else, and keeps the person's line; the
+    review and the model are told the same, and what is left can be undone. Only a half-written start leaves a doubt
+    (case 134).
+    """
+    workspace = HUNKS.lay(in_memory / "place")
+    workspace.write("a.txt", person + HUNKS.after["a.txt"])
+    copy = workspace.keep("left")
+    whole = deciding(workspace, "undo", 0, "before", first_alone=True).value
+    assert whole is not None
+    assert workspace.files() == {"a.txt": person + FIRST_UNDONE}
+    seen: set[tuple[str, ...]] = set()
+    for number, when, point in points(*whole):
+        workspace.put_back(copy)
+        assert deciding(workspace, "undo", number, when, first_alone=True).signal == signal.SIGKILL, point
+        found = hunks_after_death(workspace)
+        is_undone = "undone" in found.states
+        expected = FIRST_UNDONE if is_undone else HUNKS.after["a.txt"]
+        assert found.content == person + expected, (point, found)
+        assert sorted(found.states) == (["new", "undone"] if is_undone else ["new", "new"]), (point, found)
+        assert found.told == [taken_back_text("a.txt", partial=True)] * is_undone, (point, found)
+        assert found.doubts <= ("killed half" in point and '"started"' in point), (point, found)
+        assert workspace.files() == {"a.txt": person + HUNKS.before["a.txt"]}, point
+        seen.add(tuple(found.states))
+    assert len(seen) == 2
+
+
+def test_keep_of_a_hunk_killed_anywhere_has_kept_it_or_not(in_memory: Path) -> None:
+    """V4, J2, W8: the new base is stored before the record names it, and no file changes; undo of the rest then leads
+    to a content that was never there before."""
+    workspace = HUNKS.lay(in_memory / "place")
+    copy = workspace.keep("left")
+    whole = deciding(workspace, "keep", 0, "before", first_alone=True).value
+    assert whole is not None
+    seen: set[tuple[str, ...]] = set()
+    for number, when, point in points(*whole):
+        workspace.put_back(copy)
+        assert deciding(workspace, "keep", number, when, first_alone=True).signal == signal.SIGKILL, point
+        found = hunks_after_death(workspace)
+        assert (found.content, found.told, found.doubts) == (HUNKS.after["a.txt"], [], 0), point
+        is_kept = "kept" in found.states
+        assert found.states == (["kept", "new"] if is_kept else ["new", "new"]), (point, found)
+        rest = HUNKS.before["a.txt"].replace("two", "TWO") if is_kept else HUNKS.before["a.txt"]
+        assert workspace.files() == {"a.txt": rest}, point
+        seen.add(tuple(found.states))
+    assert len(seen) == 2

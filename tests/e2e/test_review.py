@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.lsp_clients import CheckedClient
 from tests.support.process_server import ServerProcesses, server_processes
 from tests.support.raw_client import RawClient
-
-START = {"line": 0, "character": 0}
 
 
 @pytest.fixture
@@ -20,9 +19,11 @@ def servers(tmp_path: Path) -> Iterator[ServerProcesses]:
         yield servers
 
 
-def actions_at(client: RawClient, uri: str) -> list[dict[str, Any]]:
+def actions_at(client: RawClient, uri: str, *lines: int) -> list[dict[str, Any]]:
+    """The code actions between two lines, else at the beginning."""
     document = {"uri": uri}
-    params = {"textDocument": document, "range": {"start": START, "end": START}, "context": {"diagnostics": []}}
+    start, end = ({"line": line, "character": 0} for line in (lines or (0, 0)))
+    params = {"textDocument": document, "range": {"start": start, "end": end}, "context": {"diagnostics": []}}
     found = client.request("textDocument/codeAction", params)
     assert isinstance(found, list)
     return found
@@ -68,6 +69,57 @@ def test_changes_are_kept_and_undone_by_request_command_and_code_action(servers:
         "a.txt": ["undone"], "b.txt": ["kept"], "c.txt": ["undone"],
     }  # fmt: skip
     assert sorted(path.name for path in servers.root.glob("*.txt")) == ["b.txt"]
+
+
+def run(client: CheckedClient, action: dict[str, Any]) -> Any:
+    """Execute the command of a code action, as any LSP client does."""
+    return client.command(action["command"]["command"].removeprefix("steadyhand."), *action["command"]["arguments"])
+
+
+def states_of(listed: Any) -> list[str]:
+    return [hunk["state"] for file in listed["files"] for hunk in file["hunks"]]
+
+
+def test_hunks_are_kept_and_undone_at_their_lines_by_a_plain_client(servers: ServerProcesses) -> None:
+    """V4: a code action is offered at the lines of a hunk and nowhere else, for each hunk that the selection touches;
+    a person's edit moves it, and stays; a kill changes no state.
+    """
+    client = servers.start_checked()
+    session = client.ours("session/create")
+    path = servers.root / "a.txt"
+    path.write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+    for change in ("two with TWO", "four with FOUR", "seven with SEVEN"):
+        client.say(session, f"replace {change} in a.txt")
+    uri = path.as_uri()
+    (file,) = client.ours("review/list", sessionId=session["sessionId"])["files"]
+    line = [hunk["after"]["start"]["line"] for hunk in file["hunks"]]
+    assert (file["change"], line) == ("modified", [1, 3, 6])
+    assert file["hunks"][2]["before"] == {"start": {"line": 6, "character": 0}, "end": {"line": 7, "character": 0}}
+    assert [actions_at(client, uri, at, at) for at in (0, 2, 4, 5)] == [[]] * 4
+    both = actions_at(client, uri, 2, 6)[0]["command"]["arguments"][0]["hunkIds"]
+    assert both == [hunk["hunkId"] for hunk in file["hunks"][1:]]
+
+    keep, _ = actions_at(client, uri, 1, 1)
+    assert states_of(run(client, keep)) == ["kept", "new", "new"]
+    path.write_text("mine\n" + path.read_text().replace("SEVEN", "SEVEN and mine"))
+    assert actions_at(client, uri, 3, 3) == []
+    _, undo = actions_at(client, uri, 4, 4)
+    done = run(client, undo)
+    assert (done["left"], states_of(done)) == ([], ["kept", "undone", "gone"])
+    assert path.read_text() == "mine\none\nTWO\nthree\nfour\nfive\nsix\nSEVEN and mine\n"
+    client.kill()
+
+    client = servers.start_checked()
+    session_id = session["sessionId"]
+    assert client.ours("review/list", sessionId=session_id)["files"] == done["files"]
+    left = client.command("review.undo", {"sessionId": session_id, "all": True})["left"]
+    assert [(one["uri"], one["why"]) for one in left] == [(uri, "changed")]
+    assert states_of(client.command("review.keep", {"sessionId": session_id, "all": True})) == [
+        "kept",
+        "undone",
+        "kept",
+    ]
+    assert "SEVEN and mine" in path.read_text()
 
 
 def test_rewind_by_request_takes_files_and_conversation_back(servers: ServerProcesses) -> None:

@@ -17,7 +17,7 @@ from typing import Literal
 import attrs
 
 from steadyhand.domain.ledger.state import Attempt
-from steadyhand.domain.records.record import Evidence, Review
+from steadyhand.domain.records.record import Evidence, Review, ReviewOf
 from steadyhand_values import define, frozen
 
 STEPS_MAX = 20_000
@@ -33,6 +33,8 @@ class Kept:
     """The user kept what was there after a link; later changes are compared with `base` (None: no file)."""
 
     base: str | None
+    hunks: tuple[str, ...] = ()  # ids of hunks of lines
+    partial: bool = False  # True: what else led to the link's content stays under review
 
 
 @frozen
@@ -47,6 +49,7 @@ class Link:
     certainty: Certainty
     position: int = 0  # of its start among the session's `file_events`
     kept: Kept | None = None  # recorded after it and before the session's next attempt on the path
+    review_of: ReviewOf | None = None  # of an undo
 
     @property
     def before(self) -> str | None:
@@ -97,7 +100,9 @@ def changes_of(session_id: str, events: Iterable[Attempt | Review]) -> SessionCh
     for position, event in enumerate(events):
         if isinstance(event, Review):
             if of_path := links.get(event.path):
-                of_path[-1] = attrs.evolve(of_path[-1], kept=Kept(event.base))
+                earlier = of_path[-1].kept.hunks if of_path[-1].kept is not None else ()
+                kept = Kept(event.base, (*earlier, *event.hunks), event.partial)
+                of_path[-1] = attrs.evolve(of_path[-1], kept=kept)
             continue
         for evidence in event.started.evidence if event.started is not None else ():
             if event.uncertain or event.open:
@@ -147,7 +152,14 @@ def certainty_of(attempt: Attempt) -> Certainty | None:
 def _link(session_id: str, attempt: Attempt, evidence: Evidence, position: int) -> Link | None:
     certainty = certainty_of(attempt)
     link = Link(
-        session_id, attempt.turn_id, attempt.attempt_id, attempt.tool, evidence, certainty or "perhaps", position
+        session_id,
+        attempt.turn_id,
+        attempt.attempt_id,
+        attempt.tool,
+        evidence,
+        certainty or "perhaps",
+        position,
+        review_of=attempt.review_of,
     )
     return link if certainty is not None and link.before != link.after else None
 

@@ -250,11 +250,24 @@ class SandboxUse:
 
 
 @frozen(kw_only=True)
+class SparedChange:
+    """What our change of a file was before and after an undo of hunks, without what somebody else changed on top.
+
+    Both contents are in `checkpoints/`, or can be made from the arguments; the file never had the second one."""
+
+    before: str  # digest of the last content of ours
+    after: str  # digest of that content without the hunks
+
+
+@frozen(kw_only=True)
 class ReviewOf:
     """The reviewed change that an undo takes back (row V4)."""
 
     path: str  # as it is shown: relative to the workspace, or absolute
     base: str | None = None  # digest that the undo brings back; None: no file
+    hunks: tuple[str, ...] = ()  # ids of the hunks of lines; empty: the whole change of each path
+    partial: bool = False  # True: only these hunks of the change
+    spared: SparedChange | None = None  # None: nobody else had changed the file
 
 
 @frozen(kw_only=True)
@@ -491,6 +504,8 @@ class Review:
     kind: ClassVar[str] = "review"
     path: str  # absolute, after links
     base: str | None = None  # digest; None: no file
+    hunks: tuple[str, ...] = ()  # ids of the hunks of lines that are kept; empty: the whole change
+    partial: bool = False  # True: other hunks stay under review, and `base` is a content that the file never had
 
 
 @frozen(kw_only=True)

@@ -8,7 +8,7 @@ one line says how much changed. The result never exceeds the bytes asked for; a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import AnyStr, TypeAlias
 
 from steadyhand_values import frozen
 
@@ -31,7 +31,7 @@ def unified_diff(before: str, after: str, path: str, bytes_max: int) -> str:
         sizes = f"{len(before)} characters before, {len(after)} after"
         return _cut(f"[{shown}: too large to compare: {sizes}]\n", bytes_max)
     old, new = _lines(before), _lines(after)
-    changes = _changes(old, new)
+    changes = line_changes(old, new)
     if changes is None:
         sizes = f"{len(old)} lines before, {len(new)} after"
         return _cut(f"[{shown}: too many lines differ to compare: {sizes}]\n", bytes_max)
@@ -64,12 +64,12 @@ def changed_lines(before: str, after: str) -> tuple[LineChange, ...] | None:
         return ()
     if len(before) + len(after) > COMPARED_CHARS_MAX:
         return None
-    changes = _changes(_lines(before), _lines(after))
+    changes = line_changes(_lines(before), _lines(after))
     return None if changes is None else tuple(changes)
 
 
-def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange] | None:
-    """Return the changes in order; None if the texts are too large to compare."""
+def line_changes(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> list[LineChange] | None:
+    """Return which of these lines changed, in order; None if there are too many to compare."""
     most = min(len(old), len(new))
     head = 0
     while head < most and old[head] == new[head]:

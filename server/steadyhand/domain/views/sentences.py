@@ -278,6 +278,6 @@ def recovery_required(title: str, attempt_id: str, session_title: str | None) ->
     )
 
 
-def taken_back_text(path: str) -> str:
-    """Return what the model is told when the user undid its change of a file (row V4)."""
-    return f"The user took back your change of {path}."
+def taken_back_text(path: str, partial: bool = False) -> str:
+    """Return what the model is told when the user undid its change of a file, or a part of it (row V4)."""
+    return f"The user took back {'a part of ' if partial else ''}your change of {path}."

@@ -346,8 +346,8 @@ class ReviewHunk:
 
     hunk_id: str
     state: Literal["new", "kept", "undone", "gone"]
-    before: Range | None = None  # in the base; None: the whole file
-    after: Range | None = None  # in the file now; None: the whole file, or the user changed it
+    before: Range | None = None  # whole lines of the base; None: the whole file, or it is decided
+    after: Range | None = None  # whole lines of the text now; None: as above, or somebody changed them
 
 
 @frozen

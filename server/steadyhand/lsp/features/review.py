@@ -1,6 +1,7 @@
 """Answers `steadyhand/review/*`, the `steadyhand.review.*` commands, and the code actions at a change under review.
 
-The code actions work in any LSP client: at a file with a change under review, *Keep* and *Undo this change*.
+The code actions work in any LSP client: at the lines of a hunk under review, *Keep* and *Undo this change*; at a file
+that is one hunk, everywhere in it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Literal
 
 from steadyhand.domain.errors import Refused, invalid_params
 from steadyhand.domain.views.serialize import to_plain
-from steadyhand.domain.views.types import ReviewFile, ReviewResult
+from steadyhand.domain.views.types import ReviewFile, ReviewHunk, ReviewResult
 from steadyhand.lsp import lsp_types as types
 from steadyhand.lsp.features.diagnostics_publisher import DiagnosticsPublisher
 from steadyhand.lsp.rpc.server import Server
@@ -52,20 +53,20 @@ class ReviewFeature:
         return await self._resolve(session, action, arguments.epoch, arguments)
 
     async def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        """Return *Keep* and *Undo this change* for each change under review in the document."""
+        """Return *Keep* and *Undo this change* for the hunks under review at the requested lines of the document."""
         found: list[types.CodeAction] = []
         for session in list(self._registry.sessions.values()):
             if session.epoch is None or not session.ledger.file_events:
                 continue
             for file in await self._files_at(session, params.text_document.uri):
-                hunk_ids = [hunk.hunk_id for hunk in file.hunks if hunk.state == "new"]
+                hunk_ids = [one.hunk_id for one in file.hunks if one.state == "new" and is_at(one, params.range)]
                 found += [_code_action(session, action, hunk_ids) for action in TITLES if hunk_ids]
         return found
 
     async def _files_at(self, session: Session, uri: str) -> list[ReviewFile]:
         """Return the reviewed files that are this document. Nothing of the review may fail a code action."""
         try:
-            files = (await list_review(session)).files
+            files = (await list_review(session, _last_name(uri))).files
         except Refused:
             return []
         return [file for file in files if await self._is_document(file.uri, uri)]
@@ -87,10 +88,23 @@ class ReviewFeature:
     async def _selection(self, session: Session, selector: ReviewResolveParams | ReviewArguments) -> Selection:
         if selector.uri is None:
             return Selection(selector.hunk_ids, None, selector.all is True)
-        for file in (await list_review(session)).files:
+        for file in (await list_review(session, _last_name(selector.uri))).files:
             if await self._is_document(file.uri, selector.uri):
                 return Selection(uri=file.uri)
         return Selection(uri=selector.uri)
+
+
+def is_at(hunk: ReviewHunk, requested: types.Range) -> bool:
+    """Return whether a hunk is at these lines. Where lines were only removed, it is at the lines on both sides."""
+    if hunk.after is None:
+        return True
+    first, end = hunk.after.start.line, hunk.after.end.line
+    lines = (first, end - 1) if first < end else (first - 1, first)
+    return lines[0] <= requested.end.line and requested.start.line <= lines[1]
+
+
+def _last_name(uri: str) -> str:
+    return (path_of(uri) or "").rpartition("/")[2]
 
 
 def _require_one_selector(selector: ReviewResolveParams | ReviewArguments, root: str) -> None:

@@ -44,6 +44,29 @@ def oldest_evidence(links: Sequence[Link]) -> Evidence:
     return attrs.evolve(links[0].evidence, in_place=any(link.evidence.in_place for link in links))
 
 
+def evidence_of(oldest: Evidence, digest: str | None, size: int | None) -> Evidence:
+    """Return evidence by which a content that is in `checkpoints/` comes back: the base, or a file without hunks."""
+    return attrs.evolve(
+        oldest, existed=digest is not None, before=digest, before_bytes=size, checkpoint=digest, line_ending=None
+    )
+
+
+def store_contents(session: Session, contents: Sequence[bytes]) -> list[str] | None:
+    """Store contents in `checkpoints/` and return their digests; None: the disk refuses. Blocks."""
+    store = BlobStore(session.context.disk, session.path, "checkpoints")
+    try:
+        return [str(store.store(content, session.context.ids.new())) for content in contents]
+    except OSError:
+        return None
+
+
+def stored_size(session: Session, digest: str | None) -> int | None:
+    """Return the size of a content in `checkpoints/`; None: there is none. Blocks."""
+    store = BlobStore(session.context.disk, session.path, "checkpoints")
+    content = None if digest is None else store.read(digest, CHECKPOINT_BYTES_MAX)
+    return None if content is None else len(content)
+
+
 class _HasLinks(Protocol):
     @property
     def links(self) -> Sequence[Link]: ...

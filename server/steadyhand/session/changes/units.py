@@ -2,17 +2,19 @@
 
 A unit is one path, or the paths that a move joined: to undo one of them alone would lose a file. So are two names that
 the disk may take for one (row W12). The state of a unit is read from the journals and the files each time it is asked
-for.
+for. A unit of one file may have hunks of lines, which are kept and undone for themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from steadyhand.domain.changes.chain import SessionChanges
 from steadyhand.domain.changes.review import Reviewed, reviewed
+from steadyhand.domain.recovery.postcondition import Now, Present
 from steadyhand.domain.text.folding import fold
+from steadyhand.session.changes.file_hunks import with_lines
 from steadyhand.session.inspection.file_changes import chains_of, read_changes, read_present
 from steadyhand.session.session import Session
 from steadyhand_values import frozen
@@ -60,8 +62,11 @@ class ReviewedUnits:
     more: int = 0
 
 
-async def read_units(session: Session) -> ReviewedUnits:
-    """Read what of the session's changes is under review, kept or undone. Raise Refused."""
+async def read_units(session: Session, name: str | None = None, with_editor: bool = False) -> ReviewedUnits:
+    """Read what of the session's changes is under review, kept or undone. Raise Refused.
+
+    `name`: only files with this last name get their hunks of lines. `with_editor`: they are placed in the text that the
+    editor shows."""
     every = await read_changes(session)
     own = every[0]
     paths = _latest_paths(session, own)
@@ -69,14 +74,31 @@ async def read_units(session: Session) -> ReviewedUnits:
     present = await read_present(session, {path: own.links[path][-1].evidence for path in taken})
     chains = chains_of(taken, every, present)
     found = [
-        one
-        for path in taken
-        if (one := reviewed(session.session_id, chains[path], own.links[path])) is not None and one.hunks
+        one for path in taken if (one := reviewed(session.session_id, chains[path], every)) is not None and one.hunks
     ]
     unresolved = {path for one in every for path in one.unresolved}
     groups = joined(found, _attempts, lambda one: one.is_present)
-    units = (Unit(files, any(one.path in unresolved for one in files)) for files in groups)
+    divided = await session.context.in_thread(_divided, session, groups, present, name, with_editor)
+    units = (Unit(files, any(one.path in unresolved for one in files)) for files in divided)
     return ReviewedUnits(tuple(units), len(paths) - len(taken))
+
+
+def _divided(
+    session: Session,
+    groups: Sequence[tuple[Reviewed, ...]],
+    present: Mapping[str, Now],
+    name: str | None,
+    with_editor: bool,
+) -> list[tuple[Reviewed, ...]]:
+    """Return the groups; a file that is alone in its group has its hunks of lines. Blocks."""
+    divided: list[tuple[Reviewed, ...]] = []
+    for files in groups:
+        one, now = files[0], present[files[0].path]
+        is_asked = name is None or one.path.rpartition("/")[2] == name
+        if is_asked and len(files) == 1 and isinstance(now, Present):
+            files = (with_lines(session.tool_context, session.ledger, one, now.digest, with_editor),)
+        divided.append(files)
+    return divided
 
 
 def _latest_paths(session: Session, own: SessionChanges) -> list[str]:

@@ -87,7 +87,8 @@ def told_of_undos(ids: Ids, ledger: Ledger) -> list[Told]:
 def undo_text(attempt: Attempt) -> str:
     """Return what the model is told of an undo, one line for each path."""
     evidence = attempt.started.evidence if attempt.started is not None else ()
-    return "\n".join(taken_back_text(path) for path in dict.fromkeys(one.path for one in evidence))
+    partial = attempt.review_of is not None and attempt.review_of.partial
+    return "\n".join(taken_back_text(path, partial) for path in dict.fromkeys(one.path for one in evidence))
 
 
 def _count_files(attempt: Attempt) -> int:
