@@ -42,6 +42,7 @@ METHODS = [
     "TEXT_DOCUMENT_CODE_ACTION",
     "TEXT_DOCUMENT_CODE_LENS",
     "TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS",
+    "WORKSPACE_APPLY_EDIT",
     "WORKSPACE_EXECUTE_COMMAND",
     "WORKSPACE_CONFIGURATION",
     "WORKSPACE_DID_CHANGE_CONFIGURATION",
@@ -81,6 +82,12 @@ CLASSES = [
     "DidChangeWorkspaceFoldersParams",
     "WorkspaceFoldersChangeEvent",
     "DidChangeConfigurationParams",
+    "ApplyWorkspaceEditParams",
+    "ApplyWorkspaceEditResult",
+    "WorkspaceEdit",
+    "TextDocumentEdit",
+    "OptionalVersionedTextDocumentIdentifier",
+    "TextEdit",
     "CodeActionParams",
     "CodeActionContext",
     "CodeAction",
@@ -121,6 +128,7 @@ READ = [
     "DidChangeWorkspaceFoldersParams",
     "DidChangeConfigurationParams",
     "WorkDoneProgressCancelParams",
+    "ApplyWorkspaceEditResult",
     "MessageActionItem",
 ]
 

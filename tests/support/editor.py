@@ -12,7 +12,7 @@ import attrs
 from steadyhand.domain.views.notifications import EditorNotification, MessageNotification
 from steadyhand.domain.views.questions import Choice, HeldBackQuestion, PermissionQuestion, UserQuestion
 from steadyhand.domain.views.types import TurnEvent, Warned
-from steadyhand.ports.editor import OpenDocument
+from steadyhand.ports.editor import EditAnswer, OpenDocument
 from tests.support.waiting import Gate
 
 
@@ -75,6 +75,8 @@ class ScriptedEditor:
         self.documents: dict[str, OpenDocument] = {}
         self.encodings: dict[str, str] = {}  # path of an open document → what the editor reports
         self.on_save: Callable[[str, int], Awaitable[bool]] | None = None  # None: it cannot save on request
+        self.on_apply: Callable[[str, int, str], Awaitable[EditAnswer]] | None = None  # None: it applies no edits
+        self.pid: int | None = None
         self.on_question: Callable[[PermissionQuestion], None] = lambda _: None
 
     def tell(self, told: EditorNotification) -> None:
@@ -127,8 +129,21 @@ class ScriptedEditor:
     def unsaved_paths(self) -> list[str]:
         return [path for path, document in self.documents.items() if document.unsaved is not False]
 
+    def open_paths(self) -> list[str]:
+        return list(self.documents)
+
     def saves(self) -> bool:
         return self.on_save is not None
+
+    def applies(self) -> bool:
+        return self.on_apply is not None
+
+    async def apply(self, path: str, version: int, text: str) -> EditAnswer:
+        assert self.on_apply is not None, "only what can apply is asked to"
+        return await self.on_apply(path, version, text)
+
+    def process_id(self) -> int | None:
+        return self.pid
 
     async def save(self, path: str, version: int) -> bool:
         assert self.on_save is not None, "only what can save is asked to"

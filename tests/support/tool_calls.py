@@ -67,6 +67,7 @@ class ToolWorkspace(Workspace):
             self.documents.get,
             lambda: [path for path, document in self.documents.items() if document.unsaved is not False],
             environment,
+            lambda: list(self.documents),
         )
 
     def beside(self) -> list[str]:

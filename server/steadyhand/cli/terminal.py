@@ -21,7 +21,7 @@ from steadyhand.domain.views.notifications import EditorNotification, MessageNot
 from steadyhand.domain.views.questions import Choice, HeldBackQuestion, Option, PermissionQuestion, UserQuestion
 from steadyhand.domain.views.serialize import to_plain
 from steadyhand.domain.views.types import CallChanged, CallView, TextDelta, TurnEvent, Warned
-from steadyhand.ports.editor import OpenDocument
+from steadyhand.ports.editor import EditAnswer, OpenDocument
 from steadyhand.tools.commands.output_buffer import make_visible
 
 LINE_BYTES_MAX = 64 * 1024
@@ -118,8 +118,20 @@ class Terminal:
     def unsaved_paths(self) -> tuple[str, ...]:
         return ()
 
+    def open_paths(self) -> tuple[str, ...]:
+        return ()
+
     def saves(self) -> bool:
         return False
+
+    def applies(self) -> bool:
+        return False
+
+    async def apply(self, path: str, version: int, text: str) -> EditAnswer:
+        return EditAnswer("refused", "there is no editor")
+
+    def process_id(self) -> int | None:
+        return None
 
     async def save(self, path: str, version: int) -> bool:
         return False

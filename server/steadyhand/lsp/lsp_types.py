@@ -373,6 +373,59 @@ class DidChangeConfigurationParams(Value):
         self.settings = settings
 
 
+class ApplyWorkspaceEditParams(Value):
+    __slots__ = ("edit", "label", "metadata")
+
+    def __init__(self, edit: WorkspaceEdit, label: str | None = None, metadata: object = None) -> None:
+        self.edit = edit
+        self.label = label
+        self.metadata = metadata
+
+
+class ApplyWorkspaceEditResult(Value):
+    __slots__ = ("applied", "failure_reason", "failed_change")
+
+    def __init__(self, applied: bool, failure_reason: str | None = None, failed_change: int | None = None) -> None:
+        self.applied = applied
+        self.failure_reason = failure_reason
+        self.failed_change = failed_change
+
+
+class WorkspaceEdit(Value):
+    __slots__ = ("changes", "document_changes", "change_annotations")
+
+    def __init__(
+        self, changes: object = None, document_changes: object = None, change_annotations: object = None
+    ) -> None:
+        self.changes = changes
+        self.document_changes = document_changes
+        self.change_annotations = change_annotations
+
+
+class TextDocumentEdit(Value):
+    __slots__ = ("text_document", "edits")
+
+    def __init__(self, text_document: OptionalVersionedTextDocumentIdentifier, edits: object) -> None:
+        self.text_document = text_document
+        self.edits = edits
+
+
+class OptionalVersionedTextDocumentIdentifier(Value):
+    __slots__ = ("uri", "version")
+
+    def __init__(self, uri: str, version: int | None = None) -> None:
+        self.uri = uri
+        self.version = version
+
+
+class TextEdit(Value):
+    __slots__ = ("range", "new_text")
+
+    def __init__(self, range: Range, new_text: str) -> None:
+        self.range = range
+        self.new_text = new_text
+
+
 class CodeActionParams(Value):
     __slots__ = ("text_document", "range", "context", "work_done_token", "partial_result_token")
 
@@ -412,7 +465,7 @@ class CodeAction(Value):
         diagnostics: Sequence[Diagnostic] | None = None,
         is_preferred: bool | None = None,
         disabled: object = None,
-        edit: object = None,
+        edit: WorkspaceEdit | None = None,
         command: Command | None = None,
         data: object = None,
         tags: Sequence[int] | None = None,
@@ -678,6 +731,11 @@ SHAPES: Mapping[str, tuple[Field, ...]] = {
     "DidChangeWorkspaceFoldersParams": (Field("event", "event", "WorkspaceFoldersChangeEvent", True),),
     "DidChangeConfigurationParams": (Field("settings", "settings", "any", True),),
     "WorkDoneProgressCancelParams": (Field("token", "token", "any", True),),
+    "ApplyWorkspaceEditResult": (
+        Field("applied", "applied", "flag", True),
+        Field("failureReason", "failure_reason", "text?"),
+        Field("failedChange", "failed_change", "integer?", limits=range(1 << 31)),
+    ),
     "MessageActionItem": (Field("title", "title", "text", True),),
     "ClientCapabilities": (
         Field("workspace", "workspace", "WorkspaceClientCapabilities?"),
@@ -1036,6 +1094,22 @@ SHAPES: Mapping[str, tuple[Field, ...]] = {
     "ClientSignatureParameterInformationOptions": (Field("labelOffsetSupport", "label_offset_support", "flag?"),),
     "ClientCodeActionKindOptions": (Field("valueSet", "value_set", "[text?]", True),),
     "ClientSemanticTokensRequestFullDelta": (Field("delta", "delta", "flag?"),),
+    "ApplyWorkspaceEditParams": (
+        Field("edit", "edit", "any", True),
+        Field("label", "label", "any"),
+        Field("metadata", "metadata", "any"),
+    ),
+    "WorkspaceEdit": (
+        Field("changes", "changes", "any"),
+        Field("documentChanges", "document_changes", "any"),
+        Field("changeAnnotations", "change_annotations", "any"),
+    ),
+    "TextDocumentEdit": (Field("textDocument", "text_document", "any", True), Field("edits", "edits", "any", True)),
+    "OptionalVersionedTextDocumentIdentifier": (
+        Field("uri", "uri", "any", True),
+        Field("version", "version", "any", always=True),
+    ),
+    "TextEdit": (Field("range", "range", "any", True), Field("newText", "new_text", "any", True)),
     "CodeAction": (
         Field("title", "title", "any", True),
         Field("kind", "kind", "any"),
@@ -1119,6 +1193,12 @@ CLASSES: Mapping[str, type[Value]] = {
     "DidChangeWorkspaceFoldersParams": DidChangeWorkspaceFoldersParams,
     "WorkspaceFoldersChangeEvent": WorkspaceFoldersChangeEvent,
     "DidChangeConfigurationParams": DidChangeConfigurationParams,
+    "ApplyWorkspaceEditParams": ApplyWorkspaceEditParams,
+    "ApplyWorkspaceEditResult": ApplyWorkspaceEditResult,
+    "WorkspaceEdit": WorkspaceEdit,
+    "TextDocumentEdit": TextDocumentEdit,
+    "OptionalVersionedTextDocumentIdentifier": OptionalVersionedTextDocumentIdentifier,
+    "TextEdit": TextEdit,
     "CodeActionParams": CodeActionParams,
     "CodeActionContext": CodeActionContext,
     "CodeAction": CodeAction,
@@ -1158,6 +1238,7 @@ TEXT_DOCUMENT_DID_CLOSE = "textDocument/didClose"
 TEXT_DOCUMENT_CODE_ACTION = "textDocument/codeAction"
 TEXT_DOCUMENT_CODE_LENS = "textDocument/codeLens"
 TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS = "textDocument/publishDiagnostics"
+WORKSPACE_APPLY_EDIT = "workspace/applyEdit"
 WORKSPACE_EXECUTE_COMMAND = "workspace/executeCommand"
 WORKSPACE_CONFIGURATION = "workspace/configuration"
 WORKSPACE_DID_CHANGE_CONFIGURATION = "workspace/didChangeConfiguration"
@@ -1185,6 +1266,7 @@ METHODS: Mapping[str, Method] = {
     TEXT_DOCUMENT_CODE_ACTION: Method(True, "CodeActionParams", "any"),
     TEXT_DOCUMENT_CODE_LENS: Method(True, "CodeLensParams", "any"),
     TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: Method(False, "any", ""),
+    WORKSPACE_APPLY_EDIT: Method(True, "any", "ApplyWorkspaceEditResult"),
     WORKSPACE_EXECUTE_COMMAND: Method(True, "any", "any"),
     WORKSPACE_CONFIGURATION: Method(True, "any", "[any]"),
     WORKSPACE_DID_CHANGE_CONFIGURATION: Method(False, "DidChangeConfigurationParams", ""),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from steadyhand.domain.views.notifications import EditorNotification
 from steadyhand.domain.views.questions import Choice, HeldBackQuestion, PermissionQuestion, UserQuestion
@@ -18,6 +18,21 @@ class OpenDocument:
     version: int
     unsaved: bool | None  # None: no save was seen, and its file was not compared
     language: str = ""  # as the editor calls it; empty: not known
+    saved_text: str | None = None  # what the file had when it was saved last, else opened; None: not known
+    first_text: str | None = None  # after the first change since then: an editor that reads the file again has it here
+    opened_over: str | None = None  # digest of a file that had another text when it was opened; "": there was no file
+
+
+@frozen
+class EditAnswer:
+    """What became of a change of an open document's text.
+
+    `applied`: the editor showed the new text. `refused`: it said that it does not apply it. `lost`: nobody knows; it
+    may show it later.
+    """
+
+    state: Literal["applied", "refused", "lost"]
+    why: str = ""  # a clause
 
 
 class Editor(Protocol):
@@ -64,8 +79,24 @@ class Editor(Protocol):
         """Return the paths of open documents that may differ from the disk: absolute, in the editor's spelling."""
         ...
 
+    def open_paths(self) -> Sequence[str]:
+        """Return the paths of all open documents: absolute, in the editor's spelling."""
+        ...
+
     def saves(self) -> bool:
         """Return whether the editor saves documents on request."""
+        ...
+
+    def applies(self) -> bool:
+        """Return whether the editor changes the text of open documents on request, and compares their version."""
+        ...
+
+    async def apply(self, path: str, version: int, text: str) -> EditAnswer:
+        """Give the open document this text if it still has this version. Bounded in time."""
+        ...
+
+    def process_id(self) -> int | None:
+        """Return the process id of the editor, as it says; None: it does not."""
         ...
 
     async def save(self, path: str, version: int) -> bool:

@@ -172,6 +172,7 @@ class SessionContext:
             session_folder=session_folder,
             document=self.editor.document,
             unsaved_paths=self.editor.unsaved_paths,
+            open_paths=self.editor.open_paths,
             environment=lambda own: self.child_environment(own).values,
             allows_secret=partial(self._allows_secret, root),
             text_filter=self.text_filter,

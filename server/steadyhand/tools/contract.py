@@ -75,6 +75,15 @@ RefusalReason = Literal[
 
 
 @frozen
+class UnsavedDocument:
+    """An open document with unsaved changes, and its file against what the editor opened or last saved (row V1)."""
+
+    path: str  # absolute, as the editor has it
+    resolved: str  # absolute, after links
+    disk: Literal["same", "newer", "gone"]
+
+
+@frozen
 class Refusal:
     """The call does not run. `reason` is a word of the states table in docs/protocol.md, `text` a sentence for model
     and user.
@@ -82,7 +91,7 @@ class Refusal:
 
     reason: RefusalReason
     text: str
-    document: str | None = None  # of `unsaved`: the open document, by the path under which the editor has it
+    document: UnsavedDocument | None = None  # of `unsaved`
 
 
 @frozen
@@ -107,6 +116,7 @@ class ToolContext:
     document: Callable[[str], OpenDocument | None]  # the open document of an absolute path
     unsaved_paths: Callable[[], Sequence[str]]  # of documents that may be unsaved, as the editor spells them
     environment: Callable[[Mapping[str, str]], Mapping[str, str]]  # own variables → a child's whole environment (E1)
+    open_paths: Callable[[], Sequence[str]] = tuple  # of all open documents, as the editor spells them
     allows_secret: Callable[[str], bool] = lambda path: False  # whether a rule allows to read this secret file
     text_filter: TextFilter | None = None  # None: not available; the result of a search is the same
     sandbox: Callable[[], SandboxSettings] = lambda: NOT_CONFINED

@@ -22,6 +22,7 @@ from steadyhand.tools.builtin.list_files import ListFiles
 from steadyhand.tools.builtin.search_text import MATCH_CHARS_MAX, SearchText
 from steadyhand.tools.contract import REPLY_BYTES_MAX, Tool, ToolOutcome
 from steadyhand.tools.workspace import walk
+from steadyhand.tools.workspace.open_documents import EDITOR_MARK
 from tests.support.faults import WatchedDisk, between
 from tests.support.systems import linux_only, posix_only
 from tests.support.tool_calls import ToolWorkspace, carried_out, planned, refusal, running
@@ -237,7 +238,7 @@ async def test_search_text_searches_unsaved_text_of_the_editor(workspace: ToolWo
     """V1: the search finds what the user sees."""
     path = workspace.write("f", b"on disk\n")
     workspace.documents[str(path)] = OpenDocument("in the editor\n", 2, True)
-    assert lines(await reply(SEARCH, workspace, pattern="in the")) == ["f:1: in the editor"]
+    assert lines(await reply(SEARCH, workspace, pattern="in the")) == [f"f {EDITOR_MARK}:1: in the editor"]
     assert lines(await reply(SEARCH, workspace, pattern="on disk")) == []
 
 
@@ -246,7 +247,7 @@ async def test_search_text_finds_unsaved_text_opened_through_a_link(workspace: T
     workspace.write("f", b"on disk\n")
     (tmp_path / "entry").symlink_to(workspace.root)
     workspace.documents[str(tmp_path / "entry" / "f")] = OpenDocument("in the editor\n", 2, True)
-    assert lines(await reply(SEARCH, workspace, pattern="in the")) == ["f:1: in the editor"]
+    assert lines(await reply(SEARCH, workspace, pattern="in the")) == [f"f {EDITOR_MARK}:1: in the editor"]
 
 
 async def test_search_text_cuts_a_long_line_around_the_match(workspace: ToolWorkspace) -> None:

@@ -10,8 +10,9 @@ import pytest
 from steadyhand.domain.text.lines import EMPTY_MARK, NO_LINE_END_MARK, text_of_reply
 from steadyhand.ports.editor import OpenDocument
 from steadyhand.tools.builtin import read_file
-from steadyhand.tools.builtin.read_file import EDITOR_MARK, ReadFile
+from steadyhand.tools.builtin.read_file import ReadFile
 from steadyhand.tools.contract import REPLY_BYTES_MAX, ToolOutcome
+from steadyhand.tools.workspace.open_documents import EDITOR_MARK
 from tests.support.tool_calls import ToolWorkspace, carried_out, planned, refusal
 
 TOOL = ReadFile()

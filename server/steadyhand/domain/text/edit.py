@@ -106,7 +106,7 @@ def new_content(existing: FileText | NewText, content: str) -> Edited | EditRefu
     if existing.line_ending == "crlf" and "\r" not in content:
         content = content.replace("\n", "\r\n")
     old = existing.content
-    head, tail = _shared_ends(old, content)
+    head, tail = shared_ends(old, content)
     whole = Splice(head, len(old) - tail, content[head : len(content) - tail])
     done = _spliced(existing, existing.raw[len(existing.mark) :], old, [whole])
     return done if isinstance(done, EditRefused) else Edited(existing.mark + done.raw, content)
@@ -175,7 +175,7 @@ def _splices(content: str, edit: Edit) -> list[Splice] | EditRefused:
     starts = _starts(view.text, old, edit.all)
     if isinstance(starts, EditRefused):
         return starts
-    head, tail = _shared_ends(old, new)
+    head, tail = shared_ends(old, new)
     middle = new[head : len(new) - tail]
     splices: list[Splice] = []
     for start in starts:
@@ -223,7 +223,7 @@ def _places(text: str, old: str, most: int) -> list[int]:
     return places
 
 
-def _shared_ends(old: str, new: str) -> tuple[int, int]:
+def shared_ends(old: str, new: str) -> tuple[int, int]:
     """Return the lengths of the common beginning and, after it, of the common end."""
     most = min(len(old), len(new))
     head = 0

@@ -24,10 +24,11 @@ from steadyhand.domain.views.questions import Choice, HeldBackQuestion, Option, 
 from steadyhand.domain.views.serialize import to_plain
 from steadyhand.domain.views.types import Snapshot, TurnEvent
 from steadyhand.lsp import lsp_types as types
+from steadyhand.lsp.editor.document_edit import edit_of, one_clause
 from steadyhand.lsp.editor.progress import Progress
 from steadyhand.lsp.rpc.pending_requests import EditorError
 from steadyhand.lsp.rpc.server import Server
-from steadyhand.ports.editor import OpenDocument
+from steadyhand.ports.editor import EditAnswer, OpenDocument
 from steadyhand_protocol.approval import (
     DocumentEncodingParams,
     DocumentEncodingResult,
@@ -44,6 +45,10 @@ SAVE_S_MAX = 60.0
 SECRET_S_MAX = 60.0
 ENCODING_S_MAX = 5.0
 SAVED_SEEN_S_MAX = 2.0
+APPLY_S_MAX = 60.0
+APPLIED_SEEN_S_MAX = 5.0
+"""How long after its answer an editor may take to report the text: some collect changes before they send them."""
+METHOD_NOT_FOUND = -32601
 SAVED_POLL_S = 0.02
 MESSAGE_CHARS_MAX = 2_000
 SHOW_MORE = Option("showMore", "Show more")
@@ -129,7 +134,15 @@ class LspEditor:
         document = self._server.documents.by_path(path)
         if document is None:
             return None
-        return OpenDocument(document.text, document.version, document.is_unsaved, document.language)
+        return OpenDocument(
+            document.text,
+            document.version,
+            document.is_unsaved,
+            document.language,
+            document.text_at_save if document.on_disk else None,
+            document.first_text,
+            document.opened_over,
+        )
 
     async def encoding(self, path: str) -> str | None:
         found = self._server.documents.by_path(path)
@@ -146,8 +159,38 @@ class LspEditor:
         every = self._server.documents.all()
         return tuple(one.path for one in every if one.path is not None and one.is_unsaved is not False)
 
+    def open_paths(self) -> tuple[str, ...]:
+        return tuple(one.path for one in self._server.documents.all() if one.path is not None)
+
     def saves(self) -> bool:
         return self._server.is_attached and self._server.client.save
+
+    def applies(self) -> bool:
+        return self._server.is_attached and self._server.client.applies
+
+    async def apply(self, path: str, version: int, text: str) -> EditAnswer:
+        documents = self._server.documents
+        found = documents.by_path(path)
+        if found is None or found.version != version:
+            return EditAnswer("refused", "it was changed meanwhile")
+        params = edit_of(found, text, documents.encoding)
+        with documents.watch(found.uri, text) as shown:
+            is_refused, why = False, "the editor says that it applied it, and its text does not show it"
+            try:
+                answer = await self._server.request(types.WORKSPACE_APPLY_EDIT, params, APPLY_S_MAX)
+                is_refused = not answer.applied
+                why = answer.failure_reason or "the editor does not say why" if is_refused else why
+            except EditorError as error:
+                is_refused, why = error.code == METHOD_NOT_FOUND, str(error)
+            if not is_refused:
+                with anyio.move_on_after(APPLIED_SEEN_S_MAX):
+                    await shown.wait()
+            if shown.is_set():
+                return EditAnswer("applied")
+        return EditAnswer("refused" if is_refused else "lost", one_clause(why))
+
+    def process_id(self) -> int | None:
+        return self._server.client.process
 
     async def save(self, path: str, version: int) -> bool:
         found = self._server.documents.by_path(path)

@@ -1,25 +1,48 @@
-"""Compare each document with its file when it is opened: it may come with text that was never saved (row V1)."""
+"""Compare each document with its file when it is opened, and when it is changed for the first time after that or after
+a save: it may come with text that was never saved, and a change may be that the editor has read the file again (row
+V1).
+"""
 
 from __future__ import annotations
 
 from steadyhand.lsp import lsp_types as types
 from steadyhand.lsp.rpc.server import Server
 from steadyhand.session.service.registry import SessionRegistry
-from steadyhand.tools.workspace.open_documents import is_on_disk
+from steadyhand.tools.workspace.open_documents import compare_at_open, is_on_disk
 
 
 class DocumentCheck:
-    """Follows `textDocument/didOpen`."""
+    """Follows `textDocument/didOpen` and `textDocument/didChange`."""
 
     def __init__(self, server: Server, registry: SessionRegistry) -> None:
         self._documents = server.documents
         self._context = registry.context
+        self._compared: dict[str, str] = {}  # uri → the first text that was compared last
         server.on_lsp(types.TEXT_DOCUMENT_DID_OPEN, self.check)
+        server.on_lsp(types.TEXT_DOCUMENT_DID_CHANGE, self.check_change)
+        server.on_lsp(types.TEXT_DOCUMENT_DID_CLOSE, self.forget)
 
     async def check(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Compare a document that was opened."""
         document = self._documents.by_uri(params.text_document.uri)
         if document is None or document.path is None:
             return
         text = params.text_document.text
-        on_disk = await self._context.in_thread(is_on_disk, self._context.disk, document.path, text)
-        self._documents.set_on_disk(document, on_disk)
+        found = await self._context.in_thread(compare_at_open, self._context.disk, document.path, text)
+        self._documents.set_on_disk(document, *found)
+
+    async def check_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Compare the first text after a save or the opening, once; typing on costs nothing."""
+        document = self._documents.by_uri(params.text_document.uri)
+        if document is None or document.path is None or document.first_text is None:
+            return
+        if self._compared.get(document.uri) is document.first_text:
+            return
+        self._compared[document.uri] = document.first_text
+        disk = self._context.disk
+        if await self._context.in_thread(is_on_disk, disk, document.path, document.first_text):
+            self._documents.read_again(document)
+
+    async def forget(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a document that was closed."""
+        self._compared.pop(params.text_document.uri, None)

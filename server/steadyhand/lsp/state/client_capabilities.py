@@ -41,6 +41,7 @@ class Client:
     save: bool = False  # takes steadyhand/document/save
     document_encoding: bool = False  # takes steadyhand/document/encoding
     secret: bool = False  # takes steadyhand/secret/get
+    applies: bool = False  # takes workspace/applyEdit with versions
 
     def with_folders(self, event: types.WorkspaceFoldersChangeEvent) -> Client:
         """Return the client after a change of folders; a folder that is added again keeps its place."""
@@ -68,12 +69,23 @@ def client_of(params: types.InitializeParams, encoding: str) -> Client:
         save=own.get("save") is True,
         document_encoding=own.get("encoding") is True,
         secret=own.get("secret") is True,
+        applies=_applies(params.capabilities.workspace),
     )
 
 
 def _own_abilities(experimental: object) -> dict[str, object]:
     own = experimental.get("steadyhand") if isinstance(experimental, dict) else None
     return own if isinstance(own, dict) else {}
+
+
+def _applies(workspace: types.WorkspaceClientCapabilities | None) -> bool:
+    """Whether the client takes edits with a version. One that creates and renames files takes them too: both have the
+    same place in an edit."""
+    if workspace is None or workspace.apply_edit is not True or not isinstance(workspace.workspace_edit, dict):
+        return False
+    return workspace.workspace_edit.get("documentChanges") is True or bool(
+        workspace.workspace_edit.get("resourceOperations")
+    )
 
 
 def _encoding(name: str) -> PositionEncoding:

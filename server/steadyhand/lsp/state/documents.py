@@ -7,10 +7,13 @@ and normalized, links are not resolved; only documents with a `file:` URI have a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
+import anyio
 import attrs
 
+from steadyhand.domain.text.decoding import to_lf
 from steadyhand.domain.text.positions import PositionEncoding
 from steadyhand.lsp import lsp_types as types
 from steadyhand.lsp.state.positions import offset_at
@@ -32,6 +35,8 @@ class Document:
     text_at_open: str
     text_at_save: str  # the text when it was saved last, else when it was opened
     on_disk: bool | None  # whether `text_at_save` was on disk then; None: not known (yet)
+    first_text: str | None = None  # the text after the first change since then; None: there was none
+    opened_over: str | None = None  # digest of the file at opening if it had another text; "": no file; None: not known
 
     @property
     def has_changed_since_save(self) -> bool:
@@ -57,6 +62,7 @@ class Documents:
         self.encoding: PositionEncoding = "utf-16"
         self._by_uri: dict[str, Document] = {}
         self._by_path: dict[str, str] = {}  # path → uri of the document opened last there
+        self._watched: list[tuple[str, str, anyio.Event]] = []  # uri, text with LF, set when the document has it
 
     def __len__(self) -> int:
         return len(self._by_uri)
@@ -104,18 +110,41 @@ class Documents:
         text = document.text
         for change in changes:
             text = apply(text, change, self.encoding)
-        return self._put(attrs.evolve(document, text=text, version=version))
+        first = document.first_text if document.has_changed_since_save else text
+        return self._put(attrs.evolve(document, text=text, version=version, first_text=first))
+
+    @contextmanager
+    def watch(self, uri: str, text: str) -> Generator[anyio.Event, None, None]:
+        """Give an event that is set when the document has this text, line ends aside, also if only for a moment."""
+        watched = (uri, to_lf(text), anyio.Event())
+        self._watched.append(watched)
+        try:
+            yield watched[2]
+        finally:
+            self._watched.remove(watched)
 
     def save(self, uri: str) -> Document:
         """The client wrote the document to its file as it is. Raises DocumentNotOpen."""
         document = self._require_open(uri)
-        return self._put(attrs.evolve(document, text_at_save=document.text, on_disk=True))
+        return self._put(attrs.evolve(document, text_at_save=document.text, on_disk=True, first_text=None))
 
-    def set_on_disk(self, opened: Document, on_disk: bool | None) -> None:
-        """Store the comparison of a document with its file at opening, unless it was saved or opened again since."""
+    def set_on_disk(self, opened: Document, on_disk: bool | None, opened_over: str | None = None) -> None:
+        """Store the comparison of a document with its file at opening, unless it was saved or opened again since.
+
+        `opened_over`: the digest of a file with another text; "": there was no file."""
         now = self._by_uri.get(opened.uri)
         if now is not None and now.on_disk is None and now.text_at_open == opened.text_at_open:
-            self._put(attrs.evolve(now, on_disk=on_disk))
+            self._put(attrs.evolve(now, on_disk=on_disk, opened_over=opened_over))
+
+    def read_again(self, changed: Document) -> None:
+        """Store that the first change of a saved document gave it the text of its file: the editor has read it again.
+
+        Nothing is stored if it was saved or opened again since."""
+        now = self._by_uri.get(changed.uri)
+        if now is None or changed.first_text is None or now.first_text is not changed.first_text:
+            return
+        first = None if now.text == changed.first_text else now.text
+        self._put(attrs.evolve(now, text_at_save=changed.first_text, on_disk=True, first_text=first))
 
     def close(self, uri: str) -> None:
         """Forget a document. Raises DocumentNotOpen."""
@@ -132,6 +161,9 @@ class Documents:
 
     def _put(self, document: Document) -> Document:
         self._by_uri[document.uri] = document
+        for uri, text, has_it in self._watched:
+            if uri == document.uri and to_lf(document.text) == text:
+                has_it.set()
         return document
 
 

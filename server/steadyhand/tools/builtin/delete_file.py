@@ -158,7 +158,7 @@ class PlannedDeletion(PlannedFileEffect):
                 return ToolOutcome("unknown", text, "conflict", check="conflict", kept_files=kept)
 
     def _read_current(self) -> EntryState | Refusal:
-        seen = read_entry(self._tool_context, self._located)
+        seen = read_entry(self._tool_context, self._located, is_source=True)
         if isinstance(seen, Refusal):
             return seen
         if seen.stat is None:

@@ -179,7 +179,7 @@ class PlannedMove(PlannedFileEffect):
         )
 
     def _read_both(self) -> _MoveState | Refusal:
-        start = read_entry(self._tool_context, self._start)
+        start = read_entry(self._tool_context, self._start, is_source=True)
         if isinstance(start, Refusal):
             return start
         if start.stat is None:

@@ -25,6 +25,7 @@ from steadyhand.domain.text.decoding import (
     Recognized,
     decode_as,
     text_in_editor,
+    to_lf,
     utf_8_pieces,
 )
 from steadyhand.domain.text.encodings import UTF_8, TextEncoding, recorded_name
@@ -43,7 +44,7 @@ from steadyhand.tools.contract import (
 )
 from steadyhand.tools.shown_lines import shown_lines
 from steadyhand.tools.workspace.file_encoding import decode_file, recognize_beginning, reported_encoding
-from steadyhand.tools.workspace.open_documents import unsaved_document
+from steadyhand.tools.workspace.open_documents import DocumentState, open_document
 from steadyhand.tools.workspace.paths import ResolvedPath, locate, locate_for_call, one_line, open_folder
 from steadyhand.tools.workspace.similar_names import missing_note
 from steadyhand.tools.writes.blob_store import PIECE_BYTES_MAX, read_pieces
@@ -62,7 +63,6 @@ LINE_BYTES_MAX = 10_000
 MARKS_BYTES_MAX = 500
 """Reserved in the reply for the marks after the lines."""
 
-EDITOR_MARK = "[as it stands in the editor, with unsaved changes]"
 _LINE_END = pattern(rb"\r\n|\n|\r")
 
 
@@ -122,10 +122,9 @@ class PlannedReading(PlannedRead):
         return Preview(f"Reads {self.display_name}.{where}")
 
     def _run(self) -> ToolOutcome:
-        document = unsaved_document(self.tool_context, self.located.asked, self.located.resolved)
-        if document is not None:
-            encoding = reported_encoding(self.tool_context, self.located) or UTF_8
-            return self._slice(text_in_editor(document.text), encoding, f"\n{EDITOR_MARK}")
+        state = open_document(self.tool_context, self.located.asked, self.located.resolved)
+        if state is not None and state.is_dirty:
+            return self._slice_document(state, f"\n{state.mark}")
         located = locate(self.tool_context, self.located.asked)
         if isinstance(located, Refusal):
             return ToolOutcome("failed", located.text, located.reason)
@@ -142,6 +141,8 @@ class PlannedReading(PlannedRead):
                 raw = self.tool_context.disk.read(folder, located.name, WHOLE_BYTES_MAX + 1)
                 if len(raw) <= WHOLE_BYTES_MAX:
                     file = decode_file(self.tool_context, located, raw)
+                    if state is not None and state.disk == "same" and _is_other_text(file, state.document.text):
+                        return self._slice_document(state)
                     return self._slice(file, UTF_8 if isinstance(file, NotText) else file.encoding)
                 return self._read_window(folder, located)
         except UnicodeDecodeError as error:
@@ -149,6 +150,10 @@ class PlannedReading(PlannedRead):
         except OSError as error:
             why = error.strerror or error
             return ToolOutcome("failed", f"{self.display_name} cannot be read: {why}.", "not_readable")
+
+    def _slice_document(self, state: DocumentState, end: str = "") -> ToolOutcome:
+        encoding = reported_encoding(self.tool_context, self.located) or UTF_8
+        return self._slice(text_in_editor(state.document.text), encoding, end)
 
     def _slice(self, file: FileText | NotText, encoding: TextEncoding, end: str = "") -> ToolOutcome:
         if isinstance(file, NotText):
@@ -222,6 +227,11 @@ class PlannedReading(PlannedRead):
             self._shown(read, self.offset - 1, recognized),
         )
         return ToolOutcome("returned", text, is_truncated=True, shown=shown)
+
+
+def _is_other_text(file: FileText | NotText, shown: str) -> bool:
+    """Whether the editor reads the bytes of a saved document otherwise; what it shows counts."""
+    return isinstance(file, NotText) or file.text != to_lf(shown.removeprefix("\ufeff"))
 
 
 class _DigestedPieces:

@@ -29,7 +29,12 @@ from steadyhand.tools.commands.output_buffer import make_visible
 from steadyhand.tools.contract import Refusal, ToolContext, ToolOutcome
 from steadyhand.tools.reply_lines import ReplyLines
 from steadyhand.tools.workspace.file_encoding import FileEncodings
-from steadyhand.tools.workspace.open_documents import other_editor_paths
+from steadyhand.tools.workspace.open_documents import (
+    EDITOR_MARK,
+    gone_documents,
+    other_editor_paths,
+    state_of_document,
+)
 from steadyhand.tools.workspace.paths import one_line, open_folder
 from steadyhand.tools.workspace.search_prefilter import PrefilterResult, matching_files, prefiltered_files
 from steadyhand.tools.workspace.walk import DirectoryWalk, count_phrase, printable
@@ -144,6 +149,8 @@ class PlannedTextSearch(PlannedRead):
                 self._search_file(found, met, before + met.display_name)
                 if found.cut_reason is not None:
                     break
+        if found.cut_reason is None:
+            self._search_gone(found, before)
         found.cut_reason = found.cut_reason or walk.cut_reason
         walk.cut_reason = None  # reported once
         return self._outcome(found, walk.notes)
@@ -168,7 +175,27 @@ class PlannedTextSearch(PlannedRead):
 
     def _search_file(self, found: _FileMatches, met: PrefilterResult, shown: str) -> None:
         """Search one file and add its matches."""
-        raw = self._read_content(found, met)
+        raw = self._unsaved_text(found, met)
+        if raw is not None:
+            shown = f"{shown} {EDITOR_MARK}"
+        self._add_matches(found, shown, self._read_content(found, met) if raw is None else raw)
+
+    def _search_gone(self, found: _FileMatches, before: str) -> None:
+        """Search the documents with unsaved changes whose files are gone from the disk."""
+        start = self.located.parts
+        for located, text in gone_documents(self.tool_context):
+            inside = located.parts[len(start) :]
+            if located.parts[: len(start)] != start or not inside or not located.is_inside:
+                continue
+            if self.wanted is not None and not self.wanted.matches(inside):
+                continue
+            if located.is_secret and not self.tool_context.allows_secret(located.resolved):
+                found.secret += 1
+                continue
+            shown = f"{before}{printable('/'.join(inside))} {EDITOR_MARK}"
+            self._add_matches(found, shown, text.encode("utf-8", "replace"))
+
+    def _add_matches(self, found: _FileMatches, shown: str, raw: bytes | None) -> None:
         text = self._text
         if raw is None or text not in raw:
             return
@@ -181,15 +208,23 @@ class PlannedTextSearch(PlannedRead):
                 return
             found.matches += 1
 
+    def _unsaved_text(self, found: _FileMatches, met: PrefilterResult) -> bytes | None:
+        """Return the text of a document with unsaved changes, in UTF-8; None: the disk has what is to be searched."""
+        if met.is_secret:
+            return None
+        for path in (met.path, *found.other_editor_paths.get(met.path, ())):
+            document = self.tool_context.document(path)
+            if document is None or document.unsaved is False:
+                continue
+            if state_of_document(self.tool_context.disk, path, met.path, document).is_dirty:
+                return document.text.encode("utf-8", "replace")
+        return None
+
     def _read_content(self, found: _FileMatches, met: PrefilterResult) -> bytes | None:
         """Return the text to search, in UTF-8; None if the file is not searched."""
         if met.is_secret:
             found.secret += 1
             return None
-        for path in (met.path, *found.other_editor_paths.get(met.path, ())):
-            document = self.tool_context.document(path)
-            if document is not None and document.unsaved is not False:
-                return document.text.encode("utf-8", "replace")
         if found.searched > SEARCHED_BYTES_MAX:
             found.cut_reason = f"after {SEARCHED_BYTES_MAX} bytes"
             return None

@@ -53,8 +53,9 @@ def read_attachment(
         return _without_content(name, why)
     document = unsaved_document(tool_context, located.asked, located.resolved)
     if document is not None:
-        name = f"{name}, with the unsaved changes in the editor"
-        return _render_content(name, text_in_editor(document.text), attached, encoding, bytes_max, located.resolved)
+        name = f"{name}, with the unsaved changes in the editor{_BESIDES[document.disk]}"
+        file = text_in_editor(document.document.text)
+        return _render_content(name, file, attached, encoding, bytes_max, located.resolved)
     if located.kind != "file":
         return _without_content(name, _NO_FILE.get(located.kind, "It is not a regular file."))
     try:
@@ -77,6 +78,7 @@ def is_there(tool_context: ToolContext, path: str) -> bool:
     return located.kind is not None or unsaved_document(tool_context, located.asked, located.resolved) is not None
 
 
+_BESIDES = {"same": "", "newer": ", whose file changed on disk too", "gone": ", whose file is gone from the disk"}
 _NO_FILE: dict[str | None, str] = {None: "It does not exist.", "folder": "It is a folder."}
 
 

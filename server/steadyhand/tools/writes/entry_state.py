@@ -9,13 +9,15 @@ before. `matches_evidence` compares directly before a change, and trusts only wh
 
 from __future__ import annotations
 
+import attrs
+
 from steadyhand.domain.records.identity import sha256
 from steadyhand.domain.records.record import FileAttributes
 from steadyhand.domain.text.decoding import FileText, decode_as
 from steadyhand.domain.views.render import display_path
 from steadyhand.ports.disk import Disk, EntryStat, Folder
 from steadyhand.tools.contract import CHECKPOINT_BYTES_MAX, Refusal, ToolContext
-from steadyhand.tools.workspace.open_documents import unsaved_path
+from steadyhand.tools.workspace.open_documents import DocumentState, open_document, refuse_unsaved
 from steadyhand.tools.workspace.paths import ResolvedPath, locate, one_line, open_folder
 from steadyhand.tools.writes.blob_store import BlobStore, digest_of, link_content
 from steadyhand.tools.writes.kept_attributes import read_attributes
@@ -35,10 +37,13 @@ class EntryState:
     size: int | None = None  # bytes
     content: bytes | None = None
     attributes: FileAttributes | None = None  # of a file
+    document: DocumentState | None = None  # a clean document of the file
 
 
-def read_entry(tool_context: ToolContext, expected: ResolvedPath) -> EntryState | Refusal:
-    """Resolve the path again without following its end, and return its state or a refusal. Blocks."""
+def read_entry(tool_context: ToolContext, expected: ResolvedPath, is_source: bool = False) -> EntryState | Refusal:
+    """Resolve the path again without following its end, and return its state or a refusal. Blocks.
+
+    `is_source`: the entry is to be moved away or removed, so one that is gone is not there, whatever the editor has."""
     shown = one_line(display_path(expected.resolved, tool_context.root))
     located = locate(tool_context, expected.asked, follow=False)
     if isinstance(located, Refusal):
@@ -47,9 +52,11 @@ def read_entry(tool_context: ToolContext, expected: ResolvedPath) -> EntryState 
         return Refusal("changed", f"The path {shown} now leads somewhere else.")
     if located.is_in_state_directory:
         return Refusal("policy", f"{shown} belongs to Steadyhand itself and cannot be changed by a tool.")
-    unsaved = unsaved_path(tool_context, located.asked, located.resolved)
-    if unsaved is not None:
-        return Refusal("unsaved", f"{shown} has unsaved changes in the editor; save it first.", unsaved)
+    document = open_document(tool_context, located.asked, located.resolved)
+    if is_source and located.kind is None:
+        return EntryState(located)
+    if document is not None and document.is_dirty:
+        return refuse_unsaved(shown, document)
     if located.kind is None:
         return EntryState(located)
     if located.kind == "folder":
@@ -61,7 +68,9 @@ def read_entry(tool_context: ToolContext, expected: ResolvedPath) -> EntryState 
             found = _read_state(tool_context.disk, folder, located)
     except OSError as error:
         return Refusal("io_error", f"{shown} cannot be read: {error.strerror or error}.")
-    return found or Refusal("changed", f"{shown} changed while it was checked.")
+    if found is None:
+        return Refusal("changed", f"{shown} changed while it was checked.")
+    return attrs.evolve(found, document=document)
 
 
 def store_content(tool_context: ToolContext, state: EntryState, attempt_id: str) -> str | Refusal | None:
@@ -104,7 +113,14 @@ def refuse_stale(known: KnownFiles | None, state: EntryState, shown: str) -> Ref
     present = text.text if isinstance(text, FileText) else None
     now = FileNow(state.located.resolved, shown, state.digest, present, state.size or 0)
     judged = judge_replacement(known, now)
-    return judged if isinstance(judged, Refusal) else None
+    return judged if isinstance(judged, Refusal) else refuse_newer(known, state.document, now)
+
+
+def refuse_newer(known: KnownFiles, document: DocumentState | None, now: FileNow) -> Refusal | None:
+    """Refuse to replace or remove a file that is newer than the clean document of it and that the model never saw."""
+    if document is None or document.is_dirty or document.disk != "newer" or now.path in known.readings:
+        return None
+    return Refusal("stale", f"{now.shown} changed on disk since the editor opened it; read it first.")
 
 
 def refuse_fixed_name(tool_context: ToolContext, located: ResolvedPath, shown: str) -> Refusal | None:

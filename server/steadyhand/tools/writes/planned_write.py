@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
 import anyio.to_thread
+import attrs
 
 from steadyhand.domain.records.identity import Arguments, sha256
 from steadyhand.domain.records.record import Change, EffectClass, Evidence, FileAttributes, FileChange, Scope
@@ -35,7 +36,12 @@ from steadyhand.tools.contract import (
     ToolOutcome,
 )
 from steadyhand.tools.workspace.file_encoding import decode_file, new_text_at
-from steadyhand.tools.workspace.open_documents import unsaved_path
+from steadyhand.tools.workspace.open_documents import (
+    DocumentState,
+    open_document,
+    refuse_unsaved,
+    unsaved_document,
+)
 from steadyhand.tools.workspace.paths import (
     NAME_BYTES_MAX,
     ResolvedPath,
@@ -46,7 +52,7 @@ from steadyhand.tools.workspace.paths import (
 )
 from steadyhand.tools.workspace.similar_names import missing_note, refuse_other_form, twins_note
 from steadyhand.tools.writes.blob_store import BlobStore, digest_of
-from steadyhand.tools.writes.entry_state import refuse_fixed_name
+from steadyhand.tools.writes.entry_state import refuse_fixed_name, refuse_newer
 from steadyhand.tools.writes.in_place_plan import IN_PLACE_TITLE, InPlacePlan, plan_in_place
 from steadyhand.tools.writes.kept_attributes import read_attributes
 from steadyhand.tools.writes.replace_file import Conflict, NotReplaced, Replaced, ReplaceOutcome, replace_file
@@ -85,6 +91,7 @@ class _CurrentContent:
     digest: str | None = None
     size: int | None = None
     attributes: FileAttributes | None = None
+    document: DocumentState | None = None  # a clean document of the file
 
 
 class PlannedFileEffect:
@@ -228,6 +235,8 @@ class PlannedChange(PlannedFileEffect):
                 fresh = judge_edit(self.known, now, None if isinstance(made, Refusal) else to_lf(made.text))
             elif not isinstance(made, Refusal):
                 fresh = judge_replacement(self.known, now, made.content)
+                if fresh.asks is not None if isinstance(fresh, Freshness) else False:
+                    fresh = refuse_newer(self.known, seen.document, now) or fresh
         if isinstance(fresh, Refusal):
             return fresh
         return made if isinstance(made, Refusal) else (made, fresh)
@@ -325,10 +334,13 @@ class PlannedChange(PlannedFileEffect):
             return Refusal("changed", f"The path {self._shown} now leads somewhere else.")
         if located.is_in_state_directory:
             return Refusal("policy", f"{self._shown} belongs to Steadyhand itself and cannot be changed by a tool.")
-        for name in (located.resolved, *(self.in_place.names if self.in_place is not None else ())):
-            unsaved = unsaved_path(self._tool_context, located.asked, name)
+        for name in self.in_place.names if self.in_place is not None else ():
+            unsaved = unsaved_document(self._tool_context, located.asked, name)
             if unsaved is not None:
-                return Refusal("unsaved", f"{self._shown} has unsaved changes in the editor; save it first.", unsaved)
+                return refuse_unsaved(self._shown, unsaved)
+        document = open_document(self._tool_context, located.asked, located.resolved)
+        if document is not None and document.is_dirty:
+            return refuse_unsaved(self._shown, document)
         if located.kind is None and self.in_place is not None:
             return Refusal("changed", f"{self._shown} was removed in the meantime.")
         if located.kind is None:
@@ -344,7 +356,8 @@ class PlannedChange(PlannedFileEffect):
             what = "a folder" if located.kind == "folder" else "not a regular file"
             return Refusal("unsupported", f"{self._shown} is {what}.")
         try:
-            return self._read_file(located)
+            found = self._read_file(located)
+            return found if isinstance(found, Refusal) else attrs.evolve(found, document=document)
         except OSError as error:
             return Refusal("io_error", f"{self._shown} cannot be read: {error.strerror or error}.")
 

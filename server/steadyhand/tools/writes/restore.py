@@ -27,7 +27,7 @@ from steadyhand.tools.contract import (
     ToolContext,
     ToolOutcome,
 )
-from steadyhand.tools.workspace.open_documents import unsaved_path
+from steadyhand.tools.workspace.open_documents import refuse_unsaved, unsaved_document
 from steadyhand.tools.workspace.paths import ResolvedPath, locate, one_line
 from steadyhand.tools.writes.blob_store import BlobStore
 from steadyhand.tools.writes.create_link import LinkCreated, create_link
@@ -157,10 +157,9 @@ class PlannedRestore(PlannedFileEffect):
     def _refuse_unsaved_names(self, state: EntryState) -> Refusal | None:
         """Refuse to write in place while the editor has unsaved changes under another name of the file (row W11)."""
         for name in self.in_place.names if self.in_place is not None else ():
-            unsaved = unsaved_path(self._tool_context, state.located.asked, name)
+            unsaved = unsaved_document(self._tool_context, state.located.asked, name)
             if unsaved is not None:
-                shown = one_line(display_path(name, self._tool_context.root))
-                return Refusal("unsaved", f"{shown} has unsaved changes in the editor; save it first.", unsaved)
+                return refuse_unsaved(one_line(display_path(name, self._tool_context.root)), unsaved)
         return None
 
     def _refuse_state(self, state: EntryState, old: Evidence) -> Refusal | None:
