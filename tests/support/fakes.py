@@ -244,6 +244,9 @@ class FakeProcesses:
     def alive(self, pid: int) -> bool:
         return pid in self.living
 
+    def started(self, pid: int) -> str:
+        return f"start of {pid}" if pid in self.living else ""
+
     def own_folders(self) -> tuple[str, ...]:
         return self.folders
 

@@ -137,6 +137,11 @@ class Processes(Protocol):
         """Return whether a process with this pid exists; true if the system does not tell."""
         ...
 
+    def started(self, pid: int) -> str:
+        """Return when the process with this pid started: opaque, together with the pid it names one process. Empty if
+        there is none or the system does not tell."""
+        ...
+
     def own_folders(self) -> tuple[str, ...]:
         """Return the folders that this process loads its code from, absolute and with links resolved: the prefix of its
         interpreter, the interpreter's folder, and its site-packages. A change there changes what runs as the server."""

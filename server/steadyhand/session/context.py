@@ -180,6 +180,8 @@ class SessionContext:
             trusts=lambda folder: self.trusts((folder, named.get(folder))),
             others=others,
             window_folders=self.window_folders,
+            applies=self.editor.applies,
+            saves=self.editor.saves,
             own_folders=self.processes.own_folders(),
             encodings=EncodingSources(self._reported_encoding, lambda: self.settings.encodings, self.detect),
         )

@@ -35,7 +35,7 @@ from steadyhand.domain.records.record import (
 from steadyhand.domain.settings import SandboxSettings
 from steadyhand.domain.views.types import PlanItem
 from steadyhand.ports.disk import Disk
-from steadyhand.ports.editor import OpenDocument
+from steadyhand.ports.editor import EditAnswer, OpenDocument
 from steadyhand.ports.encodings import NO_SOURCES, EncodingSources
 from steadyhand.ports.processes import Finished, Processes
 from steadyhand.ports.sandbox import Confinement
@@ -124,6 +124,8 @@ class ToolContext:
     others: tuple[OtherFolder, ...] = ()  # none of them is `root`
     window_folders: Callable[[], Sequence[str]] = tuple  # absolute paths of the workspace folders that are open now
     missing: str | None = None  # absolute path of the session's folder if nothing is there; then `root` is None
+    applies: Callable[[], bool] = lambda: False  # whether the editor changes open documents on request
+    saves: Callable[[], bool] = lambda: False  # whether the editor saves documents on request
     own_folders: tuple[str, ...] = ()  # `Processes.own_folders`; their files ask in every mode (row O4)
     encodings: EncodingSources = NO_SOURCES
 
@@ -306,6 +308,28 @@ class NoJobs:
         return None
 
 
+class Buffers(Protocol):
+    """The open documents of the editor, for a change that goes through it (row V2)."""
+
+    async def apply(self, path: str, version: int, text: str) -> EditAnswer:
+        """Give the document this text if it still has this version. Bounded in time."""
+        ...
+
+    async def save(self, path: str, version: int) -> bool:
+        """Save the document if it still has this version. False: it is not saved, or nobody knows."""
+        ...
+
+
+class NoBuffers:
+    """The open documents of a call that runs without an editor."""
+
+    async def apply(self, path: str, version: int, text: str) -> EditAnswer:
+        return EditAnswer("refused", "there is no editor")
+
+    async def save(self, path: str, version: int) -> bool:
+        return False
+
+
 @frozen
 class CallContext:
     """What `run` gets. It must ask `is_cancelled` directly before the point of no return, in the thread of the
@@ -320,6 +344,7 @@ class CallContext:
     person: UserChannel = attrs.field(factory=NoUser)
     jobs: Jobs = attrs.field(factory=NoJobs)
     command: PreparedCommand = PreparedCommand()
+    buffers: Buffers = attrs.field(factory=NoBuffers)
 
 
 @frozen

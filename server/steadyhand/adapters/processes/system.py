@@ -201,6 +201,10 @@ class SystemProcesses:
             return True
         return True
 
+    def started(self, pid: int) -> str:
+        """When the process with that pid started; empty if there is none or the system does not tell."""
+        return process_table.started_of(pid)
+
     def own_folders(self) -> tuple[str, ...]:
         packages = [place for place in sys.path if os.path.basename(place) in PACKAGE_FOLDERS]
         programs = [os.path.dirname(sys.executable)] if sys.executable else []

@@ -107,6 +107,8 @@ def changes_of(session_id: str, events: Iterable[Attempt | Review]) -> SessionCh
         for evidence in event.started.evidence if event.started is not None else ():
             if event.uncertain or event.open:
                 unresolved.setdefault(evidence.resolved, []).append(event.attempt_id)
+            if evidence.is_only_in_buffer:
+                continue  # whoever saves the document changes the file
             link = _link(session_id, event, evidence, position)
             if link is not None:
                 links.setdefault(evidence.resolved, []).append(link)

@@ -183,6 +183,10 @@ def _add_writes(files: dict[str, Reading], attempt: Attempt, place: int, argumen
         if one.intended is None or one.kind != "file":
             continue
         known = _source_of(one, evidence, before)
+        if one.is_only_in_buffer and one.buffer is not None:
+            is_whole = known is not None and known.is_whole and known.digest == one.buffer.before
+            files[one.resolved] = Reading(one.buffer.intended, is_whole, (), place, one.encoding)
+            continue
         is_same = known is not None and known.digest == (one.intended if attempt.tool == "move_file" else one.before)
         if attempt.tool == "move_file":
             if known is not None and is_same:

@@ -322,6 +322,27 @@ class FileAttributes:
 
 
 @frozen(kw_only=True)
+class BufferChange:
+    """The other half of the evidence of a change that goes through the editor (row V2): its text of the document.
+
+    Digests are of the text with LF, in UTF-8."""
+
+    path: str  # absolute, as the editor has the document
+    before: str
+    intended: str
+    saves: bool = False  # True: the document is saved afterwards; else the disk is not to change
+    checkpoint: str | None = None  # digest of the stored text before, with its own line ends, in UTF-8
+
+
+@frozen(kw_only=True)
+class EditorProcess:
+    """The editor that a change goes through. While it lives, the change may still come."""
+
+    pid: int | None = None  # as the editor says; None: it does not
+    started: str | None = None  # opaque; together with the pid it names one process
+
+
+@frozen(kw_only=True)
 class Evidence:
     """What a file tool found at one path right before it started, and what it is about to put there (row W1)."""
 
@@ -340,6 +361,12 @@ class Evidence:
     kind: Literal["file", "link"] = "file"  # of what existed or is intended; the content of a link is its target
     attributes: FileAttributes | None = None  # of the file that existed; None: not recorded
     in_place: bool = False  # True: the bytes of the file itself are written over (row W11)
+    buffer: BufferChange | None = None  # None: the change is made on disk; else through the editor
+
+    @property
+    def is_only_in_buffer(self) -> bool:
+        """Whether the change is made in the editor's text and not on disk: whoever saves it changes the file."""
+        return self.buffer is not None and not self.buffer.saves
 
 
 @frozen(kw_only=True)
@@ -356,6 +383,7 @@ class Started:
     occurrence: int | None = None  # together with `key`
     sandbox: SandboxUse | None = None  # None: not confined
     scope: Scope | None = None  # None: the intent's; else a path was first looked at after its permission (row W11)
+    editor: EditorProcess | None = None  # None: nothing of it goes through the editor
 
 
 @frozen(kw_only=True)

@@ -47,6 +47,10 @@ Aim = Literal["content", "gone", "paths"]
 Now: TypeAlias = "Absent | Present | Unreadable"
 NEITHER = "its content is neither the old nor the new"
 HALF_WRITTEN = "it was written in place and may hold a part of each"
+CLOSED = "its document is closed, and the unsaved text may come back with the editor's backup"
+UNSAVED = "the editor has the new text, and it is not saved"
+DISK_DIFFERS = "the editor has the old text, and the file on the disk does not"
+NEITHER_IN_EDITOR = "its text in the editor is neither the old nor the new"
 SAYS_NOTHING = "before and intended are the same, so this says nothing"
 
 
@@ -73,6 +77,31 @@ def check_path(evidence: Evidence, now: Now) -> PathCheck:
     if digest is None:
         return PathCheck("conflict", "it is gone")
     return PathCheck("conflict", HALF_WRITTEN if evidence.in_place else NEITHER)
+
+
+def check_buffer(evidence: Evidence, document: str | None, now: Now, text: str | None) -> PathCheck:
+    """Check a change that went through the editor (row V2).
+
+    `document`: digest of the open document's text; None: it is not open. `text`: that of the file; None: it has none.
+    The answer is the document's while it is open, else the file's."""
+    buffer = evidence.buffer
+    assert buffer is not None, "a change on disk has no document"
+    if isinstance(now, Unreadable) and document is None:
+        return PathCheck("unknown", now.why)
+    digest = now.digest if isinstance(now, Present) else None
+    is_as_before = not isinstance(now, Unreadable) and digest == (evidence.before if evidence.existed else None)
+    is_on_disk = (buffer.saves and digest is not None and digest == evidence.intended) or text == buffer.intended
+    if document is None:
+        if is_on_disk:
+            return PathCheck("satisfied")
+        if is_as_before:
+            return PathCheck("unknown", CLOSED)
+        return PathCheck("conflict", NEITHER if digest is not None else "it is gone")
+    if document == buffer.intended:
+        return PathCheck("satisfied", None if is_on_disk else UNSAVED)
+    if document == buffer.before:
+        return PathCheck("unchanged") if is_as_before else PathCheck("conflict", DISK_DIFFERS)
+    return PathCheck("conflict", NEITHER_IN_EDITOR)
 
 
 def reconcile_checks(evidence: Sequence[Evidence], checks: Sequence[PathCheck]) -> tuple[PathCheck, ...]:

@@ -1,12 +1,13 @@
 """Compare each document with its file when it is opened, and when it is changed for the first time after that or after
 a save: it may come with text that was never saved, and a change may be that the editor has read the file again (row
-V1).
+V1). What is uncertain of it is checked again (row V2).
 """
 
 from __future__ import annotations
 
 from steadyhand.lsp import lsp_types as types
 from steadyhand.lsp.rpc.server import Server
+from steadyhand.session.recovery.documents_again import check_documents_again
 from steadyhand.session.service.registry import SessionRegistry
 from steadyhand.tools.workspace.open_documents import compare_at_open, is_on_disk
 
@@ -16,10 +17,12 @@ class DocumentCheck:
 
     def __init__(self, server: Server, registry: SessionRegistry) -> None:
         self._documents = server.documents
+        self._registry = registry
         self._context = registry.context
         self._compared: dict[str, str] = {}  # uri → the first text that was compared last
         server.on_lsp(types.TEXT_DOCUMENT_DID_OPEN, self.check)
         server.on_lsp(types.TEXT_DOCUMENT_DID_CHANGE, self.check_change)
+        server.on_lsp(types.TEXT_DOCUMENT_DID_SAVE, self.check_save)
         server.on_lsp(types.TEXT_DOCUMENT_DID_CLOSE, self.forget)
 
     async def check(self, params: types.DidOpenTextDocumentParams) -> None:
@@ -30,11 +33,15 @@ class DocumentCheck:
         text = params.text_document.text
         found = await self._context.in_thread(compare_at_open, self._context.disk, document.path, text)
         self._documents.set_on_disk(document, *found)
+        await self._check_uncertain(document.path)
 
     async def check_change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Compare the first text after a save or the opening, once; typing on costs nothing."""
         document = self._documents.by_uri(params.text_document.uri)
-        if document is None or document.path is None or document.first_text is None:
+        if document is None or document.path is None:
+            return
+        await self._check_uncertain(document.path)
+        if document.first_text is None:
             return
         if self._compared.get(document.uri) is document.first_text:
             return
@@ -42,6 +49,15 @@ class DocumentCheck:
         disk = self._context.disk
         if await self._context.in_thread(is_on_disk, disk, document.path, document.first_text):
             self._documents.read_again(document)
+
+    async def check_save(self, params: types.DidSaveTextDocumentParams) -> None:
+        """Look whether a save makes an uncertain change certain."""
+        document = self._documents.by_uri(params.text_document.uri)
+        if document is not None and document.path is not None:
+            await self._check_uncertain(document.path)
+
+    async def _check_uncertain(self, path: str) -> None:
+        await check_documents_again(self._registry.sessions.values(), path)
 
     async def forget(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document that was closed."""

@@ -19,6 +19,7 @@ from steadyhand.domain.records.identity import (
     sha256,
 )
 from steadyhand.domain.records.record import (
+    EditorProcess,
     FileChange,
     Intent,
     Result,
@@ -123,10 +124,19 @@ async def run_prepared(session: Session, turn: ActiveTurn, prepared: PreparedCal
         occurrence=new_occurrence,
         sandbox=gathered.command.sandbox,
         scope=scope_if_wider(session, prepared),
+        editor=_editor_of(session, gathered),
     )
     if not await _record_start(session, turn, call, started):
         return None
     return await _run_started(session, turn, prepared, gathered)
+
+
+def _editor_of(session: Session, gathered: EvidenceResult) -> EditorProcess | None:
+    """Return the editor that the call goes through: while it lives, its change may still come (row V2)."""
+    if all(one.buffer is None for one in gathered.evidence):
+        return None
+    pid = session.context.editor.process_id()
+    return EditorProcess(pid=pid, started=None if pid is None else session.context.processes.started(pid) or None)
 
 
 async def _run_started(session: Session, turn: ActiveTurn, prepared: PreparedCall, gathered: EvidenceResult) -> None:
@@ -396,6 +406,7 @@ def _call_context(
         TurnUserChannel(session, prepared.call.turn_id),
         CallJobs(session, prepared.attempt_id, prepared.call.call_id),
         gathered.command,
+        session.context.editor,
     )
 
 

@@ -166,7 +166,8 @@ class _Unsaved:
         both = await context.in_thread(self._read)
         if both is None or not both.state.is_dirty or both.state.disk != "newer" or both.raw is None:
             return None
-        file = FileEncodings(self.session.tool_context).decode(both.state.resolved, both.raw)
+        encodings = FileEncodings(self.session.tool_context)
+        file = await context.in_thread(encodings.decode, both.state.resolved, both.raw)
         if not isinstance(file, FileText):
             return self._refuse(f"The file on the disk has no text: {file.reason.rstrip('.')}")
         document = both.state.document

@@ -14,10 +14,17 @@ from steadyhand.domain.records.record import Check, Evidence, PathFinding
 from steadyhand.domain.recovery.postcondition import check_all_paths
 from steadyhand.domain.views.render import display_path
 from steadyhand.domain.views.sentences import own_leftover_clause
+from steadyhand.ports.processes import Processes
 from steadyhand.tools.contract import ToolContext
 from steadyhand.tools.registry import intended_content
 from steadyhand.tools.workspace.paths import open_folder, parts_of
-from steadyhand.tools.writes.postcondition_check import check_paths, is_own_leftover, make_durable, remove_temporary
+from steadyhand.tools.writes.postcondition_check import (
+    check_paths,
+    is_durable_on_disk,
+    is_own_leftover,
+    make_durable,
+    remove_temporary,
+)
 from steadyhand_values import frozen
 
 
@@ -29,6 +36,7 @@ class FileCheck:
     findings: tuple[PathFinding, ...] = ()
     kept: tuple[str, ...] = ()  # files beside the target that are somebody's save
     durable: bool = False
+    fenced: bool = True  # whether nothing can make the change any more
     own: tuple[str, ...] = ()  # temporary files of ours beside the target that cannot be removed now
 
 
@@ -67,7 +75,20 @@ def clear_and_check(tool_context: ToolContext, ledger: Ledger, attempt: Attempt)
     elif own:
         findings = tuple(name_own_leftover(finding, own) for finding in findings)
     whole = check_all_paths(finding.check for finding in findings)
-    return FileCheck(whole if durable or whole == "conflict" else "unknown", findings, kept, durable, own)
+    check = whole if durable or whole == "conflict" else "unknown"
+    lasting = durable and is_durable_on_disk(tool_context, evidence)
+    return FileCheck(check, findings, kept, lasting, not is_editor_living(tool_context.processes, attempt), own)
+
+
+def is_editor_living(processes: Processes, attempt: Attempt) -> bool:
+    """Return whether the editor that the attempt went through may still make its change (row V2)."""
+    editor = attempt.started.editor if attempt.started is not None else None
+    if editor is None:
+        return False
+    if editor.pid is None:
+        return True  # the editor did not say which process it is
+    is_same = editor.started is None or processes.started(editor.pid) in ("", editor.started)
+    return processes.alive(editor.pid) and is_same
 
 
 def name_what_is_beside(

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 
+import attrs
+
 from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.ledger.state import Attempt
 from steadyhand.domain.records.record import (
@@ -27,7 +29,7 @@ from steadyhand.domain.views.sentences import aim_of, finding_sentence, verified
 from steadyhand.domain.views.types import InspectedPath, InspectionView, SurvivorView
 from steadyhand.ports.processes import Processes
 from steadyhand.ports.system import Ids
-from steadyhand.session.inspection.file_state import name_what_is_beside
+from steadyhand.session.inspection.file_state import is_editor_living, name_what_is_beside
 from steadyhand.session.inspection.versions import DIFF_BYTES_MAX, diff_of, sides_of, versions_of
 from steadyhand.tools.contract import ToolContext, Verified
 from steadyhand.tools.workspace.modified_since import ChangedFiles, find_changed_files
@@ -40,6 +42,7 @@ SUMMARY_CHARS_MAX = 500
 """Of what a verifier says."""
 
 
+EDITOR_LIVES = "the editor that was to make the change still runs and may make it yet"
 COARSE_CLOCK_NS = 20_000_000
 """How far a file's time may lie behind the clock that a record was stamped by; the list is a hint all the same."""
 
@@ -53,11 +56,12 @@ class InspectionResult:
     survivors: tuple[SurvivorFound, ...] | None
     changed: ChangedFiles
     verified: Verified | None = None  # None: its tool offers no verifier
+    editor_lives: bool = False  # whether the editor that it went through still runs
 
     @property
     def is_fenced(self) -> bool:
         """Whether no process of the attempt can still act. The owner lock proves that the earlier server is gone."""
-        return self.survivors == ()
+        return self.survivors == () and not self.editor_lives
 
 
 def inspect_files(tool_context: ToolContext, ledger: Ledger, attempt: Attempt) -> InspectionResult:
@@ -73,7 +77,10 @@ def inspect_files(tool_context: ToolContext, ledger: Ledger, attempt: Attempt) -
     if attempt.effect == "opaque" and attempt.started_at is not None:
         with suppress(OSError):  # the workspace cannot be listed: there is no hint then
             changed = find_changed_files(tool_context, nanoseconds(attempt.started_at) - COARSE_CLOCK_NS)
-    return InspectionResult(whole, findings, survivors, changed)
+    lives = is_editor_living(tool_context.processes, attempt)
+    if lives and whole == "unchanged":
+        findings = tuple(attrs.evolve(one, reason=one.reason or EDITOR_LIVES) for one in findings)
+    return InspectionResult(whole, findings, survivors, changed, editor_lives=lives)
 
 
 def find_survivors(processes: Processes, attempt: Attempt) -> tuple[SurvivorFound, ...] | None:

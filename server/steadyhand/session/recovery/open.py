@@ -233,7 +233,8 @@ class _RecoveryRun:
         records: list[Record] = []
         for attempt in attempts:
             seen = self._recover(attempt)
-            settled = settle(seen.check, True, seen.durable, self.context.settings.settle)
+            gone = seen.fenced or seen.check == "satisfied"
+            settled = settle(seen.check, gone, seen.durable, self.context.settings.settle)
             if settled is not None:
                 records += records_of_check_settlement(self.context.ids, attempt, settled, seen)
         return records

@@ -56,6 +56,7 @@ from steadyhand.tools.contract import (
     ToolContext,
     ToolOutcome,
 )
+from steadyhand.tools.workspace.open_documents import unsaved_sentence
 from steadyhand.tools.workspace.paths import ResolvedPath, locate, locate_for_call, one_line
 from steadyhand.tools.workspace.walk import count_phrase
 from steadyhand.tools.writes.planned_write import TITLE_CHARS_MAX
@@ -354,7 +355,8 @@ class PlannedCommand:
             return ended
         with anyio.CancelScope(shield=True):
             seen = await anyio.to_thread.run_sync(see_changes, self.tool_context, running.command)
-        notes = [seen.sentence, *([seen.protected_sentence] if seen.protected else [])]
+            unsaved = await anyio.to_thread.run_sync(unsaved_sentence, self.tool_context)
+        notes = [unsaved, seen.sentence, *([seen.protected_sentence] if seen.protected else [])]
         return attrs.evolve(
             ended,
             text=ended.text + "".join(f"\n[{note}]" for note in reversed(notes) if note),

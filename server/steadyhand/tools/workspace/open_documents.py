@@ -19,10 +19,11 @@ from typing import Literal
 
 from steadyhand.domain.records.identity import sha256
 from steadyhand.domain.text.decoding import is_text_of
+from steadyhand.domain.views.render import display_path
 from steadyhand.ports.disk import Disk
 from steadyhand.ports.editor import OpenDocument
 from steadyhand.tools.contract import Refusal, ToolContext, UnsavedDocument
-from steadyhand.tools.workspace.paths import ResolvedPath, locate
+from steadyhand.tools.workspace.paths import ResolvedPath, locate, one_line
 from steadyhand_values import frozen
 
 BYTES_PER_CHARACTER_MAX = 8
@@ -31,6 +32,8 @@ BYTES_PER_CHARACTER_MAX = 8
 EDITOR_MARK = "[as it stands in the editor, with unsaved changes]"
 BOTH_MARK = "[the editor and the disk both changed; this is the editor's text]"
 GONE_MARK = "[the file is gone from the disk; this is the editor's unsaved text]"
+UNSAVED_NAMED_MAX = 5
+"""Files with unsaved text that the reply of a command names."""
 NO_FILE = ""
 """In place of a digest: there was no file."""
 
@@ -147,6 +150,20 @@ def _other_paths(tool_context: ToolContext, paths: Sequence[str]) -> dict[str, l
         if isinstance(located, ResolvedPath) and located.resolved != path:
             found.setdefault(located.resolved, []).append(path)
     return found
+
+
+def unsaved_sentence(tool_context: ToolContext) -> str:
+    """Return which files of the workspace have unsaved text, for the reply of a command; empty: none."""
+    found: list[str] = []
+    for path in tool_context.unsaved_paths():
+        document, located = tool_context.document(path), locate(tool_context, path)
+        if document is None or isinstance(located, Refusal) or not located.is_inside:
+            continue
+        if state_of_document(tool_context.disk, path, located.resolved, document).is_dirty:
+            found.append(one_line(display_path(located.resolved, tool_context.root)))
+    more = len(found) - UNSAVED_NAMED_MAX
+    named = ", ".join(found[:UNSAVED_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return f"Not saved in the editor, so not seen by this command: {named}" if named else ""
 
 
 def gone_documents(tool_context: ToolContext) -> Iterator[tuple[ResolvedPath, str]]:

@@ -19,9 +19,10 @@ import attrs
 
 from steadyhand.domain.records.identity import Arguments, sha256
 from steadyhand.domain.records.record import Change, EffectClass, Evidence, FileAttributes, FileChange, Scope
-from steadyhand.domain.text.decoding import FileText, NewText, NotText, line_ending_of, to_lf
+from steadyhand.domain.text.decoding import FileText, NewText, NotText, line_ending_of, text_in_editor, to_lf
 from steadyhand.domain.text.diff import unified_diff
-from steadyhand.domain.text.encodings import UTF_8
+from steadyhand.domain.text.encodings import UTF_8, TextEncoding
+from steadyhand.domain.text.splices import unfit_text
 from steadyhand.domain.views.render import display_path
 from steadyhand.ports.disk import EntryStat
 from steadyhand.tools.arguments import InvalidArguments
@@ -52,9 +53,11 @@ from steadyhand.tools.workspace.paths import (
 )
 from steadyhand.tools.workspace.similar_names import missing_note, refuse_other_form, twins_note
 from steadyhand.tools.writes.blob_store import BlobStore, digest_of
+from steadyhand.tools.writes.buffer_write import BufferWrite, evidence_in_buffer, evidence_through_editor
 from steadyhand.tools.writes.entry_state import refuse_fixed_name, refuse_newer
 from steadyhand.tools.writes.in_place_plan import IN_PLACE_TITLE, InPlacePlan, plan_in_place
 from steadyhand.tools.writes.kept_attributes import read_attributes
+from steadyhand.tools.writes.postcondition_check import text_digest
 from steadyhand.tools.writes.replace_file import Conflict, NotReplaced, Replaced, ReplaceOutcome, replace_file
 from steadyhand.tools.writes.staleness import FRESH, FileNow, Freshness, KnownFiles, judge_edit, judge_replacement
 from steadyhand.tools.writes.write_in_place import write_in_place
@@ -91,7 +94,18 @@ class _CurrentContent:
     digest: str | None = None
     size: int | None = None
     attributes: FileAttributes | None = None
-    document: DocumentState | None = None  # a clean document of the file
+    document: DocumentState | None = None  # of the file, if it is open
+    disk: _DiskHalf | None = None  # of a dirty document: what the file has; `text` and `digest` are the editor's then
+
+
+@frozen
+class _DiskHalf:
+    """The file under a dirty document. `digest` None: there is none."""
+
+    digest: str | None = None
+    size: int | None = None
+    encoding: TextEncoding = UTF_8
+    recorded_encoding: str = UTF_8.name
 
 
 class PlannedFileEffect:
@@ -178,6 +192,7 @@ class PlannedChange(PlannedFileEffect):
         self._shown = one_line(display_path(located.resolved, tool_context.root))
         self._intended: IntendedContent | None = None
         self._note = ""
+        self._was_dirty = False
         self._twins_note = ""
 
     @property
@@ -226,6 +241,9 @@ class PlannedChange(PlannedFileEffect):
     def _judge(self, seen: _CurrentContent) -> tuple[IntendedContent, Freshness] | Refusal:
         """Make the intended content, and compare the file with what the model knows of it (row V3)."""
         made = self._transform(seen.text)
+        if seen.disk is not None and not isinstance(made, Refusal):
+            unfit = unfit_text([made.text], seen.disk.encoding)
+            made = made if unfit is None else Refusal("encoding", unfit)
         fresh: Freshness | Refusal = FRESH
         if self.known is not None and not (isinstance(made, Refusal) and made.reason != "bad_arguments"):
             text = seen.text.text if isinstance(seen.text, FileText) else None
@@ -267,9 +285,29 @@ class PlannedChange(PlannedFileEffect):
                     "io_error", f"The content of {self._shown} before the change could not be stored: {why}."
                 )
         self._intended = made
-        self._twins_note = twins_note(self._tool_context, seen.located) if seen.stat is None else ""
+        self._was_dirty = seen.disk is not None
+        self._twins_note = (
+            twins_note(self._tool_context, seen.located) if seen.stat is None and seen.disk is None else ""
+        )
         is_in_place = self.in_place is not None
-        return EvidenceResult((_make_evidence(seen, made, attempt_id, checkpoint, is_in_place),))
+        evidence = _make_evidence(seen, made, attempt_id, checkpoint, is_in_place)
+        return EvidenceResult((self._with_buffer(evidence, seen, made),))
+
+    def _with_buffer(self, evidence: Evidence, seen: _CurrentContent, made: IntendedContent) -> Evidence:
+        """Return the evidence with the half of the editor's text, if the change goes through it (row V2)."""
+        state = seen.document
+        if state is None or evidence.checkpoint is None or self.in_place is not None or state.disk != "same":
+            return evidence
+        if state.is_dirty:
+            return evidence_in_buffer(evidence, state, made.text, evidence.checkpoint)
+        is_same_text = isinstance(seen.text, FileText) and text_digest(seen.text.content) == text_digest(
+            state.document.text
+        )
+        if not is_same_text or evidence.before == evidence.intended or not self._tool_context.applies():
+            return evidence
+        if self._tool_context.saves():
+            return evidence_through_editor(evidence, state, made.text)
+        return evidence_in_buffer(evidence, state, made.text, evidence.checkpoint)
 
     def _unseen_preview(self) -> Preview:
         """Return what the arguments alone show. The file is first read after the permission."""
@@ -277,6 +315,14 @@ class PlannedChange(PlannedFileEffect):
         diffs = (unified_diff(before, after, self._shown, DIFF_BYTES_MAX) for before, after in self._pieces)
         diff = "".join(diffs).encode("utf-8", "replace")[:DIFF_BYTES_MAX].decode("utf-8", "ignore")
         return Preview(" ".join([f"{verb} {self._shown}.", *self.unseen_notes()]), diff or None)
+
+    async def run(self, running: CallContext) -> ToolOutcome:
+        made, (evidence,) = self._intended, running.evidence
+        if made is None or evidence.buffer is None:
+            return await super().run(running)
+        write = BufferWrite(self._tool_context, evidence, self._shown, made.text, self._was_dirty, made.note)
+        done = await write.run(running)
+        return attrs.evolve(done, text=self._note + done.text) if done.outcome == "returned" else done
 
     def _perform(self, running: CallContext) -> ToolOutcome:
         made, (evidence,) = self._intended, running.evidence
@@ -340,7 +386,9 @@ class PlannedChange(PlannedFileEffect):
                 return refuse_unsaved(self._shown, unsaved)
         document = open_document(self._tool_context, located.asked, located.resolved)
         if document is not None and document.is_dirty:
-            return refuse_unsaved(self._shown, document)
+            if not self._can_edit_in_editor(document, located):
+                return refuse_unsaved(self._shown, document)
+            return self._read_document(located, document)
         if located.kind is None and self.in_place is not None:
             return Refusal("changed", f"{self._shown} was removed in the meantime.")
         if located.kind is None:
@@ -360,6 +408,29 @@ class PlannedChange(PlannedFileEffect):
             return found if isinstance(found, Refusal) else attrs.evolve(found, document=document)
         except OSError as error:
             return Refusal("io_error", f"{self._shown} cannot be read: {error.strerror or error}.")
+
+    def _can_edit_in_editor(self, document: DocumentState, located: ResolvedPath) -> bool:
+        """Whether an edit goes into the unsaved text (row V1): the file is as the editor opened or last saved it."""
+        is_edit = not self._can_create and self.in_place is None and located.kind in ("file", None)
+        return is_edit and document.disk == "same" and self._tool_context.applies()
+
+    def _read_document(self, located: ResolvedPath, document: DocumentState) -> _CurrentContent | Refusal:
+        """Return the unsaved text, with what the file under it has."""
+        file = text_in_editor(document.document.text)
+        if isinstance(file, NotText):
+            return Refusal("unsupported", f"{self._shown}: {file.reason}")
+        half, stat = _DiskHalf(), None
+        if located.kind == "file":
+            try:
+                under = self._read_file(located)
+            except OSError as error:
+                return Refusal("io_error", f"{self._shown} cannot be read: {error.strerror or error}.")
+            if isinstance(under, Refusal):
+                return under
+            stat = under.stat
+            half = _DiskHalf(under.digest, under.size, under.text.encoding, under.text.recorded_encoding)
+        digest, size = sha256(file.raw), len(file.raw)
+        return _CurrentContent(located, stat, file, digest, size, None, document, half)
 
     def _read_file(self, located: ResolvedPath) -> _CurrentContent | Refusal:
         disk, name = self._tool_context.disk, located.name
@@ -397,7 +468,7 @@ class PlannedChange(PlannedFileEffect):
         """Return what the user should know before allowing the change."""
         before = f"from {seen.size} " if seen.stat is not None else ""
         sentences = [
-            f"{'Creates' if seen.stat is None else 'Changes'} {self._shown}{made.note}"
+            f"{'Creates' if seen.stat is None and seen.disk is None else 'Changes'} {self._shown}{made.note}"
             f" ({before}{'to ' if before else ''}{len(made.content)} bytes)."
         ]
         if self.in_place is not None:
@@ -406,6 +477,8 @@ class PlannedChange(PlannedFileEffect):
             sentences = [f"{self._shown} already has exactly this content; nothing will be written."]
         if seen.text.encoding is not UTF_8:
             sentences.append(f"Its text is written as {seen.text.encoding.word}.")
+        if seen.disk is not None:
+            sentences.append("It goes into the editor's unsaved text and is not saved.")
         if seen.located.missing_count > 1:
             sentences.append("Missing folders are created too.")
         if seen.stat is not None and isinstance(seen.text, NewText):
@@ -463,17 +536,18 @@ def temporary_name(name: str, attempt_id: str) -> str:
 def _make_evidence(
     seen: _CurrentContent, made: IntendedContent, attempt_id: str, checkpoint: str | None, in_place: bool
 ) -> Evidence:
+    half = seen.disk
     return Evidence(
         path=seen.located.asked,
         resolved=seen.located.resolved,
         existed=seen.stat is not None,
-        before=seen.digest,
-        before_bytes=seen.size,
+        before=seen.digest if half is None else half.digest,
+        before_bytes=seen.size if half is None else half.size,
         intended=sha256(made.content),
         intended_bytes=len(made.content),
         # The umask decides the mode of a new file, so it is known only afterwards.
         mode=None if seen.stat is None else seen.stat.mode,
-        encoding=seen.text.recorded_encoding,
+        encoding=seen.text.recorded_encoding if half is None else half.recorded_encoding,
         line_ending=line_ending_of(made.text),
         temporary=None if in_place else temporary_name(seen.located.name, attempt_id),
         checkpoint=checkpoint,

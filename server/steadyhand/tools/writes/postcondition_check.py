@@ -29,12 +29,14 @@ from steadyhand.domain.recovery.postcondition import (
     PathCheck,
     Present,
     Unreadable,
+    check_buffer,
     check_path,
     reconcile_checks,
 )
+from steadyhand.domain.text.decoding import FileText, decode_as, to_lf
 from steadyhand.domain.views.render import display_path
 from steadyhand.ports.disk import Disk, File, Folder
-from steadyhand.tools.contract import Refusal, ToolContext
+from steadyhand.tools.contract import FILE_BYTES_MAX, Refusal, ToolContext
 from steadyhand.tools.workspace.paths import ResolvedPath, locate, open_folder, parts_of, root_depth
 from steadyhand.tools.writes.blob_store import PIECE_BYTES_MAX, digest_of, link_content, read_pieces
 from steadyhand.tools.writes.entry_state import is_same_folder
@@ -46,8 +48,14 @@ CHECKED_BYTES_MAX = 4 * 1024 * 1024 * 1024
 def check_paths(tool_context: ToolContext, evidence: Sequence[Evidence]) -> tuple[PathFinding, ...]:
     """Return one finding per path, in the order of the evidence; `domain.recovery.postcondition` combines them."""
     found = [read_path(tool_context, one) for one in evidence]
-    answers = reconcile_checks(evidence, [check_path(one, now) for one, now in zip(evidence, found, strict=True)])
+    checks = [_check(tool_context, one, now) for one, now in zip(evidence, found, strict=True)]
+    answers = reconcile_checks(evidence, checks)
     return tuple(_finding(tool_context, *each) for each in zip(evidence, found, answers, strict=True))
+
+
+def is_durable_on_disk(tool_context: ToolContext, evidence: Sequence[Evidence]) -> bool:
+    """Whether what the check saw is on disk: the text of an open document alone does not outlast the editor."""
+    return all(one.buffer is None or not _is_in_editor_alone(tool_context, one) for one in evidence)
 
 
 def make_durable(tool_context: ToolContext, evidence: Sequence[Evidence]) -> bool:
@@ -130,6 +138,39 @@ def is_own_leftover(tool_context: ToolContext, evidence: Evidence, intended: byt
             return there and _is_disposable(tool_context.disk, folder, parts[-1], evidence, intended)
     except OSError:
         return False
+
+
+def _check(tool_context: ToolContext, evidence: Evidence, now: Now) -> PathCheck:
+    if evidence.buffer is None:
+        return check_path(evidence, now)
+    document = tool_context.document(evidence.buffer.path)
+    shown = None if document is None else text_digest(document.text)
+    return check_buffer(evidence, shown, now, _text_on_disk(tool_context, evidence))
+
+
+def _is_in_editor_alone(tool_context: ToolContext, evidence: Evidence) -> bool:
+    buffer = evidence.buffer
+    document = None if buffer is None else tool_context.document(buffer.path)
+    if buffer is None or document is None:
+        return False
+    shown = text_digest(document.text)
+    return shown == buffer.intended and shown != _text_on_disk(tool_context, evidence)
+
+
+def text_digest(text: str) -> str:
+    """Return the digest of a document's text: with LF, in UTF-8, without a byte order mark."""
+    return sha256(to_lf(text.removeprefix("\ufeff")).encode("utf-8", "surrogatepass"))
+
+
+def _text_on_disk(tool_context: ToolContext, evidence: Evidence) -> str | None:
+    """Return the digest of the file's text; None: there is no file, it has no text or cannot be read."""
+    try:
+        with open_folder(tool_context, parts_of(evidence.resolved)[:-1]) as folder:
+            raw = tool_context.disk.read(folder, parts_of(evidence.resolved)[-1], FILE_BYTES_MAX + 1)
+    except OSError:
+        return None
+    file = decode_as(raw, evidence.encoding) if len(raw) <= FILE_BYTES_MAX else None
+    return text_digest(file.content) if isinstance(file, FileText) else None
 
 
 def _finding(tool_context: ToolContext, evidence: Evidence, now: Now, answer: PathCheck) -> PathFinding:

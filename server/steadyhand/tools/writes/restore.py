@@ -62,6 +62,8 @@ def restore_obstacle(evidence: Sequence[Evidence]) -> str | None:
     if not evidence:
         return "it left no evidence of what was there before"
     for one in evidence:
+        if one.is_only_in_buffer:
+            return f"{one.path} was changed in the editor and not on the disk; undo it there"
         if one.existed and one.checkpoint is None:
             return f"the earlier content of {one.path} was not stored"
     return None
