@@ -73,6 +73,7 @@ PINNED = {
     "0.2-review-every-member.jsonl": "7f806fe41cc3f6f6bfdc43bb940c9c7239b6f1d794e37479ed882a8310d774dc",
     "0.2-commands-every-member.jsonl": "fddc18e9e811647fc3cb3b14f9cfb78b87f6620d4ded30303f9c5017af36beed",
     "0.2-hunks-every-member.jsonl": "83654198139d880eaadca6f781ac3a59c42ee52c1394fcb46fff659d6a5d74e9",
+    "0.2-buffers-every-member.jsonl": "f62d3f9a9a900868eb2d90b0f373017bd53e5ea81189a8efbf3325152d8e0749",
     "0.2-in-place-every-member.jsonl": "4d8df6b89b55aec3517590f81c4aa8fca3448014e26e587cfa6d6088e9651869",
 }
 

@@ -19,7 +19,7 @@ def edit_of(document: Document, text: str, encoding: PositionEncoding) -> types.
     head, tail = shared_ends(old, text)
     if head and old[head - 1] == "\r":
         head -= 1
-    if tail and old[len(old) - tail] == "\n":
+    if tail and old[len(old) - tail] == "\n" and "\r" in (old[-tail - 1 : -tail], text[-tail - 1 : -tail]):
         tail -= 1
     start, end = (position_at(old, offset, encoding) for offset in (head, len(old) - tail))
     edit = types.TextEdit(types.Range(start, end), text[head : len(text) - tail])
