@@ -78,7 +78,7 @@ class Editor:
 
 
 def test_edit_of_an_open_document_is_one_range_with_its_version(servers: ServerProcesses) -> None:
-    """V2: the editor changes its text and saves it; the call has the file as it is on the disk."""
+    """V2, case 70: the editor changes its text and saves it; the call has the file as it is on the disk."""
     editor = Editor(servers)
     call = editor.run()
     assert (call["state"], editor.text, editor.path.read_text()) == ("returned", NEW, NEW)

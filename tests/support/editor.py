@@ -76,7 +76,7 @@ class ScriptedEditor:
         self.encodings: dict[str, str] = {}  # path of an open document → what the editor reports
         self.on_save: Callable[[str, int], Awaitable[bool]] | None = None  # None: it cannot save on request
         self.on_apply: Callable[[str, int, str], Awaitable[EditAnswer]] | None = None  # None: it applies no edits
-        self.pid: int | None = None
+        self.editor_pid: int | None = None
         self.on_question: Callable[[PermissionQuestion], None] = lambda _: None
 
     def tell(self, told: EditorNotification) -> None:
@@ -142,8 +142,8 @@ class ScriptedEditor:
         assert self.on_apply is not None, "only what can apply is asked to"
         return await self.on_apply(path, version, text)
 
-    def process_id(self) -> int | None:
-        return self.pid
+    def pid(self) -> int | None:
+        return self.editor_pid
 
     async def save(self, path: str, version: int) -> bool:
         assert self.on_save is not None, "only what can save is asked to"

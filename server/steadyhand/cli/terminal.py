@@ -130,7 +130,7 @@ class Terminal:
     async def apply(self, path: str, version: int, text: str) -> EditAnswer:
         return EditAnswer("refused", "there is no editor")
 
-    def process_id(self) -> int | None:
+    def pid(self) -> int | None:
         return None
 
     async def save(self, path: str, version: int) -> bool:

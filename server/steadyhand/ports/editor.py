@@ -95,7 +95,7 @@ class Editor(Protocol):
         """Give the open document this text if it still has this version. Bounded in time."""
         ...
 
-    def process_id(self) -> int | None:
+    def pid(self) -> int | None:
         """Return the process id of the editor, as it says; None: it does not."""
         ...
 

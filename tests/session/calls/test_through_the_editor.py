@@ -38,7 +38,7 @@ async def opened(stage: InProcessServer, typed: str | None = None, **able: bool)
     path = stage.root / "a.txt"
     path.write_text(OLD)
     buffers = Buffers(stage.editor, **able)
-    stage.editor.pid = EDITOR_PID
+    stage.editor.editor_pid = EDITOR_PID
     buffers.open(path)
     if typed is not None:
         buffers.type(path, typed)

@@ -189,7 +189,7 @@ class LspEditor:
                 return EditAnswer("applied")
         return EditAnswer("refused" if is_refused else "lost", one_clause(why))
 
-    def process_id(self) -> int | None:
+    def pid(self) -> int | None:
         return self._server.client.process
 
     async def save(self, path: str, version: int) -> bool:

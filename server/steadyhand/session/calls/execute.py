@@ -135,7 +135,7 @@ def _editor_of(session: Session, gathered: EvidenceResult) -> EditorProcess | No
     """Return the editor that the call goes through: while it lives, its change may still come (row V2)."""
     if all(one.buffer is None for one in gathered.evidence):
         return None
-    pid = session.context.editor.process_id()
+    pid = session.context.editor.pid()
     return EditorProcess(pid=pid, started=None if pid is None else session.context.processes.started(pid) or None)
 
 
