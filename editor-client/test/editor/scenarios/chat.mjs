@@ -106,7 +106,7 @@ export const chat = {
     },
   },
 
-  /** Unsaved text is never overwritten; a button saves it and continues (V2). */
+  /** Unsaved text is edited where it is and never overwritten; a button saves it and continues (V2). */
   unsaved: {
     async run(editor) {
       const window = await editor.open("unsaved", { "a.txt": "one\ntwo\nthree\n" }, { theme: "contrastLight" });
@@ -115,14 +115,19 @@ export const chat = {
       await window.page.keyboard.press("End");
       await window.page.keyboard.type(" and more");
       await window.send("replace two with TWO in a.txt");
+      await window.answer("Allow once");
+      await window.line("TWO").waitFor();
+      await window.waitIdle();
+      assert.equal(window.file("a.txt"), "one\ntwo\nthree\n", "edited in the editor and not saved");
+      await window.send("delete a.txt");
       await window.waitFor(".question", "has unsaved changes");
-      assert.equal(window.file("a.txt"), "one\ntwo\nthree\n", "neither saved nor overwritten without an answer");
+      assert.equal(window.file("a.txt"), "one\ntwo\nthree\n", "neither saved nor deleted without an answer");
       await window.picture("unsaved-contrast");
       await window.answer("Save and go on");
-      await until("saved", () => window.file("a.txt") === "one\ntwo\nthree and more\n");
-      await window.answer("Allow once");
-      await until("changed", () => window.file("a.txt") === "one\nTWO\nthree and more\n");
-      await window.line("TWO").waitFor();
+      await until("saved", () => window.file("a.txt") === "one\nTWO\nthree and more\n");
+      await window.answer("Reject");
+      await window.waitIdle();
+      assert.equal(window.file("a.txt"), "one\nTWO\nthree and more\n");
     },
   },
 

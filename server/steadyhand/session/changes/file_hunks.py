@@ -74,7 +74,7 @@ class _Reading:
             return None
         mark = self.encoding.mark
         begins_marked = bool(mark and last and last[0].startswith(mark))
-        content = document.text.encode(self.encoding.name, "replace")
+        content = document.document.text.encode(self.encoding.name, "replace")
         return lines_of((mark if begins_marked else b"") + content, self.encoding)
 
     def _lines(self, content: bytes | None) -> Sequence[bytes] | None:
