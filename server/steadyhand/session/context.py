@@ -161,6 +161,7 @@ class SessionContext:
         missing: str | None = None,
         others: tuple[OtherFolder, ...] = (),
         named: Mapping[str, str] = NO_NAMES,
+        own_name: str | None = None,
     ) -> ToolContext:
         """Return what the tools of one session work with. `named`: folder → its path as the client has it."""
         return ToolContext(
@@ -179,6 +180,7 @@ class SessionContext:
             sandbox=lambda: self.settings.sandbox,
             trusts=lambda folder: self.trusts((folder, named.get(folder))),
             others=others,
+            own_name=own_name if others else None,
             window_folders=self.window_folders,
             applies=self.editor.applies,
             saves=self.editor.saves,

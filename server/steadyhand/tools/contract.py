@@ -122,6 +122,7 @@ class ToolContext:
     sandbox: Callable[[], SandboxSettings] = lambda: NOT_CONFINED
     trusts: Callable[[str], bool] = lambda folder: True  # whether the user trusts this folder of the workspace (row G2)
     others: tuple[OtherFolder, ...] = ()  # none of them is `root`
+    own_name: str | None = None  # the client's name of `root`; None where the workspace has no other folder
     window_folders: Callable[[], Sequence[str]] = tuple  # absolute paths of the workspace folders that are open now
     missing: str | None = None  # absolute path of the session's folder if nothing is there; then `root` is None
     applies: Callable[[], bool] = lambda: False  # whether the editor changes open documents on request

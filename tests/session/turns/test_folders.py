@@ -88,6 +88,24 @@ async def test_second_folder_is_inside_by_absolute_path_and_by_name(window: Wind
         assert (window.own / "moved.txt").read_text() == "second\n"
 
 
+async def test_session_folder_has_a_name_where_it_is_not_alone(window: Window) -> None:
+    """S11: the user need not know which folder of the window is the session's. Alone it has no name."""
+    name = window.own.name
+    other = window.place.base / "deep" / name
+    other.mkdir(parents=True)
+    (window.own / "a.txt").write_text("own\n")
+    async with window.server() as server:
+        session = await server.session("auto")
+        await server.say(session, f"show @{name}/a.txt")
+        window.folders.append(window.folder(other))
+        await server.say(session, f"show @{name}/a.txt")
+        del window.folders[1:]
+        await server.say(session, f"show @{name}/a.txt")
+    assert replies(session)[0].startswith("own")
+    assert f"@{name} is not unique: {window.own}/a.txt and {other}/a.txt." in replies(session)[1]
+    assert f"@{name}/a.txt does not exist" in replies(session)[2]
+
+
 async def test_folder_outside_the_window_still_asks(window: Window) -> None:
     """S11, E3: inside means inside one of the folders, and nothing else."""
     third = window.place.base / "third"

@@ -146,19 +146,21 @@ def tool_context_of(
 ) -> ToolContext:
     """Return what the tools of a session with this folder work with. `opened`: the client's folders. Blocks.
 
-    One that cannot be opened, that is another than when the client reported it, or that is the session's own, is left
-    out."""
+    One that cannot be opened, or that is another than when the client reported it, is left out."""
     own = context.folders.find(workspace)
     named: dict[str, str] = {}
     others: dict[str, OtherFolder] = {}
+    own_name = None
     if own.root is not None:
         named[own.root] = path_of(workspace or "") or own.root
         for one in opened:
             found = context.folders.find(one.uri).root
-            if found is not None and found != own.root:
+            if found == own.root:
+                own_name = own_name or one.name
+            elif found is not None:
                 named.setdefault(found, path_of(one.uri) or found)
                 others.setdefault(found, OtherFolder(one.name, found))
-    return context.tool_context(own.root, session_folder, own.missing, tuple(others.values()), named)
+    return context.tool_context(own.root, session_folder, own.missing, tuple(others.values()), named, own_name)
 
 
 def recorded_folders(ledger: Ledger) -> tuple[OpenFolder, ...]:
