@@ -825,6 +825,14 @@ export interface Job {
   readonly pid: Count;
 }
 
+/** What a session was forked from. */
+export interface SessionOrigin {
+  /** the origin */
+  readonly sessionId: Id;
+  /** the last turn that was copied; absent: the whole history */
+  readonly turnId?: Id;
+}
+
 /** One conversation bound to one workspace. */
 export interface Session {
   /** made by the server */
@@ -859,6 +867,8 @@ export interface Session {
   readonly readOnly?: ReadOnly;
   /** background commands of an open session; absent when none */
   readonly jobs?: readonly Job[];
+  /** of a fork; absent otherwise */
+  readonly origin?: SessionOrigin;
 }
 
 /** One message of the conversation. The reply of a tool is in its Call. */
@@ -1645,5 +1655,4 @@ export const errorCodes = {
 } as const;
 /** Methods and commands that are answered as not found until their part is built. */
 export const notBuilt: readonly string[] = [
-  "steadyhand/session/fork",
 ];

@@ -75,7 +75,7 @@ METHODS: tuple[Method, ...] = (
     _request("session/rebind", session.SessionRebindParams, session.Session),
     _request("session/rename", session.SessionRenameParams, session.Session),
     _request("session/delete", session.SessionDeleteParams, values.Nothing),
-    _request("session/fork", session.SessionForkParams, session.Session, built=False),
+    _request("session/fork", session.SessionForkParams, session.Session),
     _request("session/export", session.SessionExportParams, session.SessionExportResult),
     _request("session/setMode", session.SessionSetModeParams, session.Session),
     _request("session/setModel", session.SessionSetModelParams, session.Session),

@@ -37,6 +37,14 @@ class Job:
 
 
 @frozen(kw_only=True)
+class SessionOrigin:
+    """What a session was forked from."""
+
+    session_id: Id  # the origin
+    turn_id: Id | None = None  # the last turn that was copied; absent: the whole history
+
+
+@frozen(kw_only=True)
 class Session:
     """One conversation bound to one workspace."""
 
@@ -56,6 +64,7 @@ class Session:
     uncertain: Count  # number of attempts that need a decision
     read_only: ReadOnly | None = None  # absent when the session can be written
     jobs: tuple[Job, ...] | None = None  # background commands of an open session; absent when none
+    origin: SessionOrigin | None = None  # of a fork; absent otherwise
 
 
 @frozen(kw_only=True)

@@ -11,7 +11,7 @@ import attrs
 
 from steadyhand.domain.views.notifications import EditorNotification, MessageNotification
 from steadyhand.domain.views.questions import Choice, HeldBackQuestion, PermissionQuestion, UserQuestion
-from steadyhand.domain.views.types import TurnEvent, Warned
+from steadyhand.domain.views.types import TurnEvent, Uncertain, Warned
 from steadyhand.ports.editor import EditAnswer, OpenDocument
 from tests.support.waiting import Gate
 
@@ -42,6 +42,12 @@ class Park:
 
 Reaction: TypeAlias = "str | Choice | Park | None"
 """How the editor answers: the id of an option, an answer, no answer, or a question that stays open."""
+
+
+def uncertain_of(question: HeldBackQuestion) -> Uncertain:
+    """The effect that a question is about."""
+    assert question.uncertain is not None
+    return question.uncertain
 
 
 class ScriptedEditor:

@@ -42,6 +42,14 @@ class Doubts(Protocol):
         ...
 
 
+class Origins(Protocol):
+    """What reads the sessions that forks were made from (row S3)."""
+
+    async def read(self, session: Session) -> None:
+        """Let the fork follow what its origins say now."""
+        ...
+
+
 class OpenSessions:
     """The open sessions of this process by their ids, and what begins the next prompt of one."""
 
@@ -50,6 +58,8 @@ class OpenSessions:
         self.start_next = start_next
         self.doubts: Doubts | None = None
         """None: whoever built this reads earlier sessions itself before any effect."""
+
+        self.origins: Origins | None = None
 
     def require_known_doubts(self, doubts: Doubts) -> None:
         """Ask this before each effect."""
@@ -130,6 +140,11 @@ class Session(SessionState):
         """Wait until the uncertain effects of earlier sessions are known (case 163). Raise DoubtsUnknown."""
         if self._sessions.doubts is not None:
             await self._sessions.doubts.known(self)
+
+    async def wait_for_origins(self) -> None:
+        """Read again what a fork's origins say of their uncertain effects (row S3)."""
+        if self.ledger.origins and self._sessions.origins is not None:
+            await self._sessions.origins.read(self)
 
     # Who may do what.
 

@@ -31,6 +31,7 @@ def session_view(session: SessionState) -> SessionView:
         workspace_gone=True if session.tool_context.missing is not None else None,
         read_only=session.read_only,
         jobs=tuple(_job_view(session, job) for job in ledger.open_jobs()) or None,
+        origin=render.origin_of(ledger),
     )
 
 

@@ -16,7 +16,7 @@ from steadyhand.session.recovery.resolve import ResolutionRequest
 from steadyhand.session.service.resolutions import resolve
 from steadyhand.session.session import Session
 from steadyhand.tools.contract import CallContext, ToolOutcome
-from tests.support.editor import Park, ScriptedEditor
+from tests.support.editor import Park, ScriptedEditor, uncertain_of
 from tests.support.in_process_server import InProcessServer, scripted_server
 from tests.support.model import asks, call, says, write
 from tests.support.scripted_tool import ScriptedTool
@@ -38,7 +38,7 @@ async def test_held_back_call_asks_about_the_oldest_effect_first(tmp_path: Path)
             await harness.say(session, "two")
         first, second = (attempt.attempt_id for attempt in session.ledger.uncertain())
         await harness.say(session, "three")
-        asked = [question.uncertain.attempt_id for question in editor.held_back_questions]
+        asked = [uncertain_of(question).attempt_id for question in editor.held_back_questions]
         assert asked == [first, second]
         assert states(session)[-1] == "returned"
         assert harness.content("a.txt") == "a"
@@ -77,7 +77,7 @@ async def test_held_back_call_goes_on_after_its_effect_is_settled(tmp_path: Path
         assert json.loads(question.arguments) == {"path": "a.txt", "content": "a"}
         assert question.turn_id in session.ledger.turns
         assert session.ledger.calls[question.call_id].tool == "write_file"
-        assert question.uncertain.attempt_id == attempt.attempt_id
+        assert uncertain_of(question).attempt_id == attempt.attempt_id
         assert question.text.startswith(
             "“write_file: a.txt” is waiting: an earlier effect is uncertain and may touch the same files. “deploy”:"
         )
@@ -98,9 +98,8 @@ async def test_held_back_call_is_asked_about_again_after_each_inspection(tmp_pat
         await harness.say(session, "two")
         questions = harness.editor.held_back_questions
         assert len({question.ask_id for question in questions}) == len(questions) == 3
-        inspections = {
-            question.uncertain.inspection.inspection_id for question in questions if question.uncertain.inspection
-        }
+        notes = [uncertain_of(question).inspection for question in questions]
+        inspections = {note.inspection_id for note in notes if note is not None}
         assert len(inspections) == 3
         assert attempt.settlement is not None
         assert harness.content("a.txt") == "a"
@@ -138,8 +137,9 @@ async def test_question_about_an_effect_resolved_elsewhere_is_withdrawn(tmp_path
         accepted = await harness.send(session, "two")
         question = await park.wait_any()
         assert isinstance(question, HeldBackQuestion)
-        assert question.uncertain.inspection is not None
-        seen = question.uncertain.inspection.inspection_id
+        note = uncertain_of(question).inspection
+        assert note is not None
+        seen = note.inspection_id
         await resolve(session, ResolutionRequest(attempt.attempt_id, action, inspection_id=seen))
         await harness.ended(session, accepted.turn_id)
         assert park.withdrawn
@@ -155,7 +155,7 @@ async def test_answer_to_an_effect_of_another_session_settles_it_there(tmp_path:
         await harness.say(other, "mine")
         (question,) = editor.held_back_questions
         assert question.session_id == other.session_id
-        assert question.uncertain.session_id == session.session_id
+        assert uncertain_of(question).session_id == session.session_id
         assert f"an earlier effect of session “{session.name}” is uncertain" in question.text
         assert attempt.settlement is not None
         assert other.ledger.uncertain() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.editor import ScriptedEditor
+from tests.support.editor import ScriptedEditor, uncertain_of
 from tests.support.fakes import FakeClock
 from tests.support.in_process_server import practice_server
 from tests.support.killed_runs import SESSION
@@ -31,6 +31,6 @@ async def test_questions_about_several_effects_come_oldest_first(present: Worksp
         (earlier,) = server.ledger(SESSION).uncertain()
         session = await server.session()
         assert (await server.say(session, "write a.txt with more")).reason == "done"
-        asked = [question.uncertain.attempt_id for question in editor.held_back_questions]
+        asked = [uncertain_of(question).attempt_id for question in editor.held_back_questions]
         assert asked == [earlier.attempt_id, here.attempt_id]
     assert present.content("a.txt") == "more"

@@ -26,7 +26,7 @@ from steadyhand.journal.format import read_journal
 from steadyhand.session.recovery.resolve import ResolutionRequest, ResolutionResult, inspect
 from steadyhand.session.service.resolutions import resolve
 from steadyhand.session.session import Session
-from tests.support.editor import ScriptedEditor
+from tests.support.editor import ScriptedEditor, uncertain_of
 from tests.support.fakes import id_of
 from tests.support.faults import GatedDisk, MatchingFault, Operation, WatchedDisk, carries
 from tests.support.forks import run_in_fork
@@ -248,7 +248,7 @@ async def test_held_back_call_waits_for_the_turn_of_the_other_session(place: Wor
         assert place.files()["a.txt"] == "mine"
         (question,) = harness.editor.all_questions
         assert isinstance(question, HeldBackQuestion)
-        assert question.uncertain.session_id == SESSION
+        assert uncertain_of(question).session_id == SESSION
 
 
 async def test_held_back_answer_counts_only_for_the_inspected_state(place: Workspace) -> None:

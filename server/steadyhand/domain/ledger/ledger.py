@@ -41,6 +41,7 @@ from steadyhand.domain.records.record import (
     ModelSet,
     ModeSet,
     Notice,
+    Origin,
     Permission,
     Proposed,
     Queue,
@@ -86,6 +87,7 @@ class Ledger:
     mode: Mode = "ask"
     model: ModelName = attrs.field(factory=lambda: ModelName("practice", "practice"))
     epoch: str | None = None
+    origins: list[Origin] = attrs.field(factory=list)  # of a fork: the session it was forked from, then that one's
     workspace: str | None = None  # URI of the folder that the session is bound to now; None: no folder
     folders: tuple[str, ...] = ()  # URIs of the client's folders at the latest turn; empty: the session's alone
     said: list[TranscriptEntry] = attrs.field(factory=list)
@@ -104,6 +106,7 @@ class Ledger:
     noticed: set[str] = attrs.field(factory=set)  # id of the attempt, else of the turn, that each notice is about
     file_events: list[Attempt | Review] = attrs.field(factory=list)  # attempts with evidence, by their starts; reviews
     refused: list[str] = attrs.field(factory=list)  # one clause for each record that changed nothing
+    repeated: set[str] = attrs.field(factory=set)  # confirmed attempts, of an origin too, whose repeat has started
     held_back_admitted: int = 0  # calls that were held back and ran after a decision
     held_back_refused: int = 0  # calls that were held back and ended without running
     turns_begun: int = 0  # without slash commands and quick questions: those do not hide what is settled
@@ -165,6 +168,8 @@ class Ledger:
                 self.title, self.title_source = record.title or "", record.title_source
             case Epoch():
                 self.epoch = record.epoch
+            case Origin():
+                self.origins.append(record)
             case Rebind():
                 self.epoch, self.workspace, self.grants = record.epoch, record.workspace, []
                 self.turns_before = {*self.turns}
@@ -474,6 +479,7 @@ class Ledger:
     def _note_repeat(self, started: Attempt) -> None:
         """Clear the question about confirmed calls, once a repeat that was allowed has started (row B6, case 165)."""
         for attempt_id in started.permission.confirmed_before if started.permission is not None else ():
+            self.repeated.add(attempt_id)
             if confirmed := self.attempts.get(attempt_id):
                 confirmed.was_repeated = True
 

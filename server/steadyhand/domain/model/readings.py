@@ -100,6 +100,17 @@ class GrowingReadings:
                 break
         return found
 
+    def written_by(self, ledger: Ledger, call: ToolCall) -> dict[str, Reading]:
+        """Return what the model knows of the files that this call is known to have written, by resolved path."""
+        wrote = [one for one in call.attempts if one.effect == "writes_files" and _is_written(one)]
+        if not wrote:
+            return {}
+        found, place = self.fold(ledger, call.call_id).files, len(ledger.calls)
+        for attempt in wrote:
+            _add_writes(found, attempt, place, call.arguments)
+        paths = {one.resolved for attempt in wrote if attempt.started is not None for one in attempt.started.evidence}
+        return {path: found[path] for path in sorted(paths) if path in found}
+
 
 def _is_final(ledger: Ledger, said: TranscriptEntry) -> bool:
     """Return whether nothing that is recorded later changes what an entry of another turn says of files."""

@@ -119,6 +119,20 @@ class Epoch:
 
 
 @frozen(kw_only=True)
+class Origin:
+    """The session that this one was forked from (row S3).
+
+    The first one of a journal names it. Further ones name what that session was forked from itself, with attempts that
+    were unresolved there.
+    """
+
+    kind: ClassVar[str] = "origin"
+    session_id: str
+    turn_id: str | None = None  # the last turn that was copied; None: all of them
+    attempts: tuple[str, ...] = ()  # ids of its attempts that were unresolved at the fork
+
+
+@frozen(kw_only=True)
 class Rebind:
     """Binds the session to another folder and begins an epoch (row S10).
 
@@ -704,15 +718,16 @@ class Damage:
 
 
 Record: TypeAlias = (
-    "SessionHeader | Epoch | Rebind | Folders | User | Attached | Instructions | Assistant | ToolResult | Intent"
-    " | Started | Result | Permission | Forget | Inspection | Settlement | Reject | Supplied | Notice | Told | Usage"
-    " | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job | Damage | Review | Rewind"
+    "SessionHeader | Epoch | Origin | Rebind | Folders | User | Attached | Instructions | Assistant | ToolResult"
+    " | Intent | Started | Result | Permission | Forget | Inspection | Settlement | Reject | Supplied | Notice | Told"
+    " | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job | Damage | Review | Rewind"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
     for cls in (
         SessionHeader,
         Epoch,
+        Origin,
         Rebind,
         Folders,
         User,

@@ -58,7 +58,7 @@ class HeldBackQuestion:
     title: str
     arguments: str
     text: str
-    uncertain: Uncertain
+    uncertain: Uncertain | None  # None: an effect of a fork's origin that cannot be read (row S3)
     options: tuple[Option, ...]
 
 

@@ -38,6 +38,7 @@ from steadyhand.domain.views.types import (
     ExitView,
     FileView,
     MessageView,
+    OriginView,
     QueuedView,
     ReplyView,
     SandboxView,
@@ -80,6 +81,12 @@ def display_path(path: str, root: str | None) -> str:
         return "."
     inside = root.rstrip("/") + "/"
     return path[len(inside) :] if path.startswith(inside) else path
+
+
+def origin_of(ledger: Ledger) -> OriginView | None:
+    """Return what the session was forked from; None: it is no fork."""
+    first = ledger.origins[0] if ledger.origins else None
+    return OriginView(first.session_id, first.turn_id) if first is not None else None
 
 
 def scope_view(scope: Scope, root: str | None) -> ScopeView:

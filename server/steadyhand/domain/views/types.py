@@ -63,6 +63,14 @@ class JobView:
 
 
 @frozen
+class OriginView:
+    """What a session was forked from. `turn_id` None: the whole history."""
+
+    session_id: str
+    turn_id: str | None = None
+
+
+@frozen
 class SessionView:
     """One session."""
 
@@ -82,6 +90,7 @@ class SessionView:
     workspace_gone: bool | None = None
     read_only: ReadOnly | None = None
     jobs: tuple[JobView, ...] | None = None
+    origin: OriginView | None = None
 
 
 @frozen

@@ -112,7 +112,8 @@ class LspEditor:
         shown = attrs.evolve(question, title=show_hidden_in_value(question.title), text=show_hidden(question.text))
         if self._server.client.permission:
             params = _members(to_plain(shown))
-            params["uncertain"] = [params["uncertain"]]
+            if question.uncertain is not None:
+                params["uncertain"] = [params["uncertain"]]
             return await self._ask_permission(params, question.options)
         return await self._ask_by_message(shown.text, question.options)
 

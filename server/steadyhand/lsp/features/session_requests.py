@@ -15,6 +15,7 @@ from steadyhand.lsp.rpc.server import Server
 from steadyhand.ports.model import ModelCandidate
 from steadyhand.session.changes.rewind import rewind
 from steadyhand.session.service import moved_folders, prompt_queue, session_settings
+from steadyhand.session.service.fork import fork
 from steadyhand.session.service.models import check_model, list_models
 from steadyhand.session.service.registry import SessionRegistry
 from steadyhand.session.service.revise import revise
@@ -49,6 +50,7 @@ class SessionRequests:
             ("session/rename", self.rename),
             ("session/rebind", self.rebind),
             ("session/delete", self.delete),
+            ("session/fork", self.fork),
             ("session/export", self.export),
             ("session/setModel", self.set_model),
             ("model/list", self.list_models),
@@ -125,6 +127,9 @@ class SessionRequests:
     async def delete(self, params: on_sessions.SessionDeleteParams) -> object:
         await self._registry.delete(params.session_id, params.force is True)
         return {}
+
+    async def fork(self, params: on_sessions.SessionForkParams) -> object:
+        return to_plain(await fork(self._registry, params.session_id, params.turn_id, params.title))
 
     async def export(self, params: on_sessions.SessionExportParams) -> object:
         session = await self._registry.open_session(params.session_id)

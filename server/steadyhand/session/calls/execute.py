@@ -50,7 +50,15 @@ from steadyhand.session.calls.holdback import clear_holdback
 from steadyhand.session.calls.known_files import give_known_files
 from steadyhand.session.calls.new_protected import tell_of_protected
 from steadyhand.session.calls.permission import ask_permission, look_after_permission
-from steadyhand.session.calls.prepared import PreparedCall, error_text, facts_of, prepare_in_thread, scope_if_wider
+from steadyhand.session.calls.prepared import (
+    PreparedCall,
+    confirmed_before,
+    count_known_happened,
+    error_text,
+    facts_of,
+    prepare_in_thread,
+    scope_if_wider,
+)
 from steadyhand.session.calls.replies import close_unrun, make_reply, refuse_attempt, refuse_proposal, reply_of
 from steadyhand.session.calls.save_first import with_saved_documents
 from steadyhand.session.calls.user_channel import TurnUserChannel
@@ -174,7 +182,7 @@ def _with_present_key(session: Session, prepared: PreparedCall) -> tuple[Prepare
     While a call was held back, the effect it waited for may have turned out to have happened, and may be the same
     intention. A retry keeps its key."""
     attempt = session.ledger.attempts[prepared.attempt_id]
-    occurrence = session.ledger.count_known_happened(attempt.intended)
+    occurrence = count_known_happened(session, attempt.intended)
     if attempt.retry_of is not None or occurrence == attempt.occurrence:
         return prepared, None
     arguments = parse_arguments(prepared.call.arguments)
@@ -207,7 +215,9 @@ async def _record_intent(session: Session, call: ToolCall, arguments: Arguments,
     """Record the identity of the call before anything else of it happens (row J3)."""
     ids = session.context.ids
     intended = intention_of(call.tool, planned, arguments)
-    occurrence = session.ledger.count_known_happened(intended)
+    if planned.effect != "reads":
+        await session.wait_for_origins()
+    occurrence = count_known_happened(session, intended)
     key = key_of(session, intended, arguments, occurrence)
     facts = facts_of(session, call.tool, planned)
     intent = Intent(
@@ -227,13 +237,12 @@ async def _record_intent(session: Session, call: ToolCall, arguments: Arguments,
     )
     await session.log.append_or_show([intent])
     session.feed.notify_call(call.call_id)
-    confirmed = session.ledger.confirmed_before(intended)
-    confirmed_before = () if planned.effect == "reads" else confirmed
-    return PreparedCall(call, planned, facts, intent.attempt_id, key, confirmed_before, is_judged=True)
+    confirmed = () if planned.effect == "reads" else confirmed_before(session, intended)
+    return PreparedCall(call, planned, facts, intent.attempt_id, key, confirmed, is_judged=True)
 
 
 def _confirmed_before(session: Session, prepared: PreparedCall) -> tuple[str, ...]:
-    return session.ledger.confirmed_before(session.ledger.attempts[prepared.attempt_id].intended)
+    return confirmed_before(session, session.ledger.attempts[prepared.attempt_id].intended)
 
 
 async def _run_read(session: Session, turn: ActiveTurn, prepared: PreparedCall) -> None:

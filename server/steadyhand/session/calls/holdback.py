@@ -4,6 +4,9 @@ A held-back call asks the user. The turn is parked, the server inspects, and eac
 oldest first. The call goes on when no effect is left. A resolution that is made elsewhere counts as the answer: the
 question is withdrawn, and what holds the call back is decided anew. Where nobody can be asked the call is refused with
 `recovery_required`, which names the attempt and what can be done.
+
+In a fork the unresolved effects of its origin hold back too (row S3). Those that this process cannot settle are put as
+a question that can only be refused; it is withdrawn when they are settled where they are.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from steadyhand.domain.records.record import Scope
 from steadyhand.domain.records.scope import NOTHING
 from steadyhand.domain.recovery.start_order import oldest_first
 from steadyhand.domain.views.questions import Choice, HeldBackQuestion, Option
-from steadyhand.domain.views.recovery_snapshot import uncertain_view
+from steadyhand.domain.views.recovery_snapshot import SnapshotContext, uncertain_view
 from steadyhand.domain.views.render import display_arguments
 from steadyhand.domain.views.sentences import recovery_required
-from steadyhand.domain.views.types import Action
+from steadyhand.domain.views.types import Action, Uncertain
 from steadyhand.session.active_turn import ActiveTurn
+from steadyhand.session.origin_reading import OriginDoubt, origin_doubt_text, origin_required_text
 from steadyhand.session.recovery import resolve
 from steadyhand.session.session import DoubtsUnknown, Session
 from steadyhand.tools.contract import Refusal
@@ -34,6 +38,9 @@ OPTIONS = (
     Option("waive", "Continue without knowing"),
     Option("refuse", "Refuse"),
 )
+REFUSE = (Option("refuse", "Refuse"),)
+ORIGIN_POLL_S = 0.5
+"""How often a question looks whether another process has settled the effect that it is about."""
 DOUBTS_WAIT_S_MAX = 60.0
 """How long an effect waits for the earlier sessions to be read; a lock alone takes up to 10 s (row A8)."""
 DOUBTS_NOTICE_S = 1.0
@@ -70,6 +77,19 @@ async def find_blocking(session: Session, scope: Scope, except_for: str | None =
     return sorted(left, key=lambda pair: oldest_first(context.starts, pair[1]))
 
 
+async def find_blocking_there(session: Session, scope: Scope) -> list[OriginDoubt]:
+    """Return the effects of a fork's origin that hold back what may touch this scope and cannot be settled here (S3).
+
+    The origin is read first."""
+    await session.wait_for_origins()
+    found = {doubt.attempt_id: doubt for reading in session.origin_readings for doubt in reading.doubts()}
+    if not found:
+        return []
+    scopes = {attempt_id: doubt.scope for attempt_id, doubt in found.items()}
+    blocking = await session.context.in_thread(overlapping_now, session.context.disk, scope, scopes)
+    return [found[attempt_id] for attempt_id in scopes if attempt_id in blocking]
+
+
 async def clear_holdback(
     session: Session, turn: ActiveTurn, call: ToolCall, facts: CallFacts, title: str
 ) -> bool | Refusal:
@@ -80,12 +100,18 @@ async def clear_holdback(
     if facts.scope != NOTHING and (unknown := await wait_until_doubts_are_known(session, title)) is not None:
         return Refusal("recovery_required", unknown)
     held = False
-    while found := await find_blocking(session, facts.scope):
+    while True:
+        there = await find_blocking_there(session, facts.scope)  # first: an origin that nobody owns is opened by it
+        found = await find_blocking(session, facts.scope)
+        if not found and not there:
+            return held
         held = True
-        refusal = await _ask(session, turn, call, title, *found[0])
+        if found:
+            refusal = await _ask(session, turn, call, title, *found[0])
+        else:
+            refusal = await _ask_to_settle_there(session, turn, call, facts.scope, title, there[0])
         if refusal is not None:
             return refusal
-    return held
 
 
 async def wait_until_doubts_are_known(session: Session, title: str) -> str | None:
@@ -184,6 +210,52 @@ async def _ask_until_resolved(
         outcome.append(answer)
         tasks.cancel_scope.cancel()
     return outcome[0]
+
+
+async def _ask_to_settle_there(
+    session: Session, turn: ActiveTurn, call: ToolCall, scope: Scope, title: str, doubt: OriginDoubt
+) -> Refusal | None:
+    """Ask about an effect that only its own session can settle. None: decide anew; a refusal ends the call."""
+    required = Refusal("recovery_required", origin_required_text(doubt))
+    if not session.context.editor.attached():
+        return required
+    question = HeldBackQuestion(
+        ask_id=session.context.ids.new(),
+        session_id=session.session_id,
+        turn_id=turn.turn_id,
+        call_id=call.call_id,
+        tool=call.tool,
+        title=title,
+        arguments=display_arguments(call.arguments),
+        text=f"“{title}” is waiting: {origin_doubt_text(doubt)}",
+        uncertain=_view_of(session, doubt),
+        options=REFUSE,
+    )
+    outcome: list[Choice | _QuestionWithdrawn | None] = []
+    with session.waiting_for_user():
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                # Polled: another process records there, and its journal does not announce it.
+                while doubt.attempt_id in [one.attempt_id for one in await find_blocking_there(session, scope)]:  # noqa: ASYNC110
+                    await anyio.sleep(ORIGIN_POLL_S)
+                outcome.append(_QuestionWithdrawn())
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(watch)
+            outcome.append(await session.context.editor.ask_held_back(question))
+            tasks.cancel_scope.cancel()
+    answer = outcome[0]
+    if isinstance(answer, _QuestionWithdrawn):
+        return None
+    return DENIED if answer is not None else required
+
+
+def _view_of(session: Session, doubt: OriginDoubt) -> Uncertain | None:
+    if doubt.attempt is None or doubt.ledger is None:
+        return None
+    stand = SnapshotContext(doubt.session_id, doubt.path, None, False, session.tool_context.root)
+    return uncertain_view(doubt.attempt, doubt.ledger, stand)
 
 
 def recovery_required_text(session: Session, other: Session, attempt: Attempt) -> str:

@@ -17,8 +17,8 @@ from steadyhand.domain.views.types import Warned
 from steadyhand.journal.journal import JournalBroken, TooLong
 from steadyhand.session.active_turn import ActiveTurn
 from steadyhand.session.calls.commands import intention_of, key_of
-from steadyhand.session.calls.holdback import find_blocking
-from steadyhand.session.calls.prepared import PreparedCall, facts_of, prepare_in_thread
+from steadyhand.session.calls.holdback import find_blocking, find_blocking_there
+from steadyhand.session.calls.prepared import PreparedCall, count_known_happened, facts_of, prepare_in_thread
 from steadyhand.session.calls.user_channel import TurnUserChannel
 from steadyhand.session.session import Session
 from steadyhand.session.stored_messages import tell_model
@@ -77,13 +77,13 @@ async def _remove(session: Session, turn: ActiveTurn, removal: _Removal, run: Ru
     ids, tool = session.context.ids, DeleteFile.name
     facts = facts_of(session, tool, planned)
     attempt_id = ids.new()
-    if await find_blocking(session, facts.scope):
+    if await find_blocking(session, facts.scope) or await find_blocking_there(session, facts.scope):
         return False
     gathered = await prepare_in_thread(session, planned.gather, attempt_id, removal.preview)
     if isinstance(gathered, Refusal):
         return False
     intended = intention_of(tool, planned, arguments)
-    occurrence = session.ledger.count_known_happened(intended)
+    occurrence = count_known_happened(session, intended)
     key = key_of(session, intended, arguments, occurrence)
     intent = Intent(
         attempt_id=attempt_id,

@@ -20,8 +20,9 @@ from steadyhand.domain.views.recovery_snapshot import uncertain_view
 from steadyhand.domain.views.serialize import to_plain
 from steadyhand.session.active_turn import ActiveTurn
 from steadyhand.session.calls.execute import run_and_record
-from steadyhand.session.calls.holdback import find_blocking, wait_until_doubts_are_known
+from steadyhand.session.calls.holdback import find_blocking, find_blocking_there, wait_until_doubts_are_known
 from steadyhand.session.calls.prepared import PreparedCall, facts_of, prepare_in_thread
+from steadyhand.session.origin_reading import origin_doubt_text
 from steadyhand.session.session import Session
 from steadyhand.tools.contract import Refusal, ToolOutcome
 from steadyhand.tools.writes.restore import plan_restore
@@ -105,6 +106,7 @@ async def refuse_held_back(session: Session, title: str, scope: Scope, except_fo
     """Raise Refused if an uncertain effect overlaps, or may [I6]. `except_for`: the attempt that is redone."""
     if (unknown := await wait_until_doubts_are_known(session, title)) is not None:
         raise Refused("recoveryRequired", unknown, {"uncertain": []})
+    there = await find_blocking_there(session, scope)
     others = await find_blocking(session, scope, except_for=except_for)
     if others:
         shown = [uncertain_view(other, holder.ledger, holder.snapshot_context()) for holder, other in others]
@@ -112,6 +114,12 @@ async def refuse_held_back(session: Session, title: str, scope: Scope, except_fo
         where = "" if holder is session else f" of session “{holder.name}”"
         text = f"“{first.title}”{where} is uncertain and may touch the same files. Decide on it first (/recovery)."
         raise Refused("recoveryRequired", text, {"uncertain": to_plain(shown)})
+    if there:
+        raise Refused("recoveryRequired", _sentence(origin_doubt_text(there[0])), {"uncertain": []})
+
+
+def _sentence(clause: str) -> str:
+    return clause[0].upper() + clause[1:]
 
 
 def detached_turn(turn_id: str) -> ActiveTurn:

@@ -10,12 +10,17 @@ from typing import Literal
 
 from steadyhand.domain.errors import Refused
 from steadyhand.domain.views.types import InspectionView
+from steadyhand.session.inspection.inspect import finding_text, inspect_files, record_of
+from steadyhand.session.origin_reading import origin_required_text
 from steadyhand.session.recovery.resolve import ResolutionRequest, resolve
 from steadyhand.session.session import Session
 from steadyhand.tools.contract import StepResult
 from steadyhand_values import frozen
 
 PATHS_TOLD_MAX = 50
+OF_ORIGIN = (
+    "It is an effect of the session that this one was forked from. Only the user can settle it, in that session."
+)
 
 
 @frozen
@@ -25,10 +30,11 @@ class ModelRecovery:
     session: Session
 
     async def inspect(self, attempt_id: str) -> StepResult:
-        """Inspect an attempt of any session of the workspace."""
+        """Inspect an attempt of any session of the workspace, or of a fork's origin (row S3)."""
+        await self.session.wait_for_origins()
         holder = self._holder(attempt_id)
         if holder is None:
-            return _unknown_attempt(attempt_id)
+            return await self._inspect_there(attempt_id)
         try:
             with self.session.waiting_for_user():
                 done = await resolve(holder, ResolutionRequest(attempt_id, "inspect", by="model"))
@@ -38,7 +44,9 @@ class ModelRecovery:
         return StepResult(True, _inspection_text(done.inspection))
 
     async def settle(self, attempt_id: str, inspection_id: str, action: Literal["confirm", "waive"]) -> StepResult:
-        """Confirm or waive for that inspection."""
+        """Confirm or waive for that inspection; never an effect of a fork's origin."""
+        if any(attempt_id in origin.attempts for origin in self.session.ledger.origins):
+            return StepResult(False, OF_ORIGIN, "notOffered")
         holder = self._holder(attempt_id)
         if holder is None:
             return _unknown_attempt(attempt_id)
@@ -50,6 +58,19 @@ class ModelRecovery:
         settlement = holder.ledger.attempts[attempt_id].settlement
         assert settlement is not None, "a resolution that returned has settled it"
         return StepResult(True, f"Settled: {settlement.settled}. Calls that it held back can run now.")
+
+    async def _inspect_there(self, attempt_id: str) -> StepResult:
+        """Look at an effect of the origin that another process owns. Nothing is recorded, so nothing rests on it."""
+        named = (doubt for reading in self.session.origin_readings for doubt in reading.doubts())
+        doubt = next((one for one in named if one.attempt_id == attempt_id), None)
+        if doubt is None:
+            return _unknown_attempt(attempt_id)
+        if doubt.attempt is None or doubt.ledger is None:
+            return StepResult(False, origin_required_text(doubt), "not_found")
+        context, tool_context = self.session.context, self.session.tool_context
+        found = await context.in_thread(inspect_files, tool_context, doubt.ledger, doubt.attempt)
+        text = finding_text(doubt.attempt, record_of(context.ids, doubt.attempt, found, "model"))
+        return StepResult(True, f"{text} {OF_ORIGIN}")
 
     def _holder(self, attempt_id: str) -> Session | None:
         return next((o for o in self.session.neighbours() if attempt_id in o.ledger.attempts), None)

@@ -137,6 +137,8 @@ def _validate(session: Session, wanted: ResolutionRequest) -> Attempt:
     )
     attempt = session.ledger.attempts.get(wanted.attempt_id)
     undo = attempt is not None and attempt.is_undoable and wanted.action in ("inspect", "restore")
+    if attempt is None:
+        _refuse_of_origin(session, wanted.attempt_id)
     if attempt is None or not (undo or attempt.stage in ("uncertain", "checked", "closed")):
         raise stale
     _refuse_resolved(attempt, wanted.action)
@@ -148,6 +150,14 @@ def _validate(session: Session, wanted: ResolutionRequest) -> Attempt:
     if wanted.action != "inspect" or wanted.inspection_id is not None:
         _require_inspection(session, attempt, wanted.inspection_id)
     return attempt
+
+
+def _refuse_of_origin(session: Session, attempt_id: str) -> None:
+    """Raise Refused, notOffered, for an effect of the session that this one was forked from (row S3)."""
+    origin = next((one for one in session.ledger.origins if attempt_id in one.attempts), None)
+    if origin is not None:
+        why = f"it is an effect of session {origin.session_id}, from which this one was forked; settle it there"
+        raise Refused("notOffered", f"This cannot be done: {why}.", {"why": why})
 
 
 def _refuse_resolved(attempt: Attempt, action: Action) -> None:

@@ -6,6 +6,7 @@ A session that cannot be read fails alone (row S6). How one is taken from the fi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
@@ -20,6 +21,7 @@ from steadyhand.session.context import SessionContext
 from steadyhand.session.jobs.jobs import end_jobs, left_command_sentence, left_sentence
 from steadyhand.session.jobs.listing import outliving_sentence
 from steadyhand.session.service.acquire import SessionOpener
+from steadyhand.session.service.origin_doubts import OriginDoubts
 from steadyhand.session.service.prompt_queue import start_next
 from steadyhand.session.service.session_settings import clean_title
 from steadyhand.session.session import Doubts, OpenSessions, Session
@@ -52,6 +54,9 @@ class SessionRegistry:
         self.reading_tools = frozenset(tool.name for tool in context.tools.values() if tool.effect == "reads")
         self._open_sessions = OpenSessions(start_next)
         self._opener = SessionOpener(context, self._open_sessions, self.reading_tools)
+        self._open_sessions.origins = OriginDoubts(
+            context, self._open_sessions, partial(self.open_session, kept_open=False), self.release_if_done
+        )
         self._opening: dict[str, anyio.Lock] = {}
         self._reported_jobs: set[str] = set()
 

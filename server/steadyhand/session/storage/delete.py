@@ -20,7 +20,7 @@ def remove_session(context: SessionContext, held: SessionLock, session_id: str) 
     disk.unlink(held.folder, JOURNAL)
     disk.sync_folder(held.folder)
     with suppress(OSError):  # without a journal the rest is no session
-        _empty(disk, held.folder)
+        empty_folder(disk, held.folder)
         parent = context.private_state.open_sessions()
         try:
             disk.remove_folder(parent, session_id)
@@ -29,13 +29,14 @@ def remove_session(context: SessionContext, held: SessionLock, session_id: str) 
             disk.close(parent)
 
 
-def _empty(disk: Disk, folder: Folder) -> None:
+def empty_folder(disk: Disk, folder: Folder) -> None:
+    """Remove everything in a folder. Raise OSError."""
     for name in disk.names(folder):
         look = disk.look(folder, name)
         if look is not None and look.kind == "folder":
             below = disk.enter(folder, name)
             try:
-                _empty(disk, below)
+                empty_folder(disk, below)
             finally:
                 disk.close(below)
             disk.remove_folder(folder, name)

@@ -138,6 +138,7 @@ def view_from_files(context: SessionContext, session_id: str) -> SessionView | N
         uncertain=found.uncertain + adrift,
         workspace=found.workspace,
         read_only=read_only,
+        origin=found.origin,
     )
 
 

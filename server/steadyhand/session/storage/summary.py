@@ -13,7 +13,9 @@ import attrs
 
 from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.records.record import Mode, ModelName, TitleSource
+from steadyhand.domain.views.render import origin_of
 from steadyhand.domain.views.sentences import unrecorded_verdict
+from steadyhand.domain.views.types import OriginView
 from steadyhand.journal.journal import JOURNAL
 from steadyhand.ports.disk import Disk, Folder, write_all
 from steadyhand.ports.system import Ids
@@ -42,6 +44,7 @@ class Summary:
     adrift: int
     workspace: str | None = None
     open_jobs: int = 0
+    origin: OriginView | None = None
 
     @property
     def is_unsettled(self) -> bool:
@@ -63,6 +66,7 @@ def summary_of(ledger: Ledger) -> Summary:
         adrift=sum(unrecorded_verdict(call) == "unknown_after_restart" for call in ledger.open_calls()),
         workspace=ledger.workspace,
         open_jobs=len(ledger.open_jobs()),
+        origin=origin_of(ledger),
     )
 
 
@@ -93,7 +97,8 @@ def read_summary(disk: Disk, folder: Folder) -> Summary | None:
         found = json.loads(disk.read(folder, SUMMARY, SUMMARY_BYTES_MAX))
         if found.pop("v") != VERSION or (found.pop("bytes"), found.pop("sum")) != _binding(disk, folder):
             return None
-        summary = Summary(**{**found, "model": ModelName(**found["model"])})
+        origin = OriginView(**found["origin"]) if found.get("origin") is not None else None
+        summary = Summary(**{**found, "model": ModelName(**found["model"]), "origin": origin})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return summary if _well_formed(summary) else None
@@ -107,6 +112,8 @@ def _well_formed(found: Summary) -> bool:
         all(type(text) is str for text in texts)
         and all(type(count) is int and count >= 0 for count in counts)
         and (found.workspace is None or type(found.workspace) is str)
+        and (found.origin is None or type(found.origin.session_id) is str)
+        and (found.origin is None or found.origin.turn_id is None or type(found.origin.turn_id) is str)
         and found.title_source in get_args(TitleSource)
         and found.mode in get_args(Mode)
     )

@@ -121,6 +121,13 @@ class BlobStore:
                 return content
         return None
 
+    def size(self, digest: str) -> int | None:
+        """Return how many bytes the content with that digest has; None: none is stored."""
+        with suppress(OSError), self._open_existing() as folder:
+            look = self.disk.look(folder, digest)
+            return look.size if look is not None and look.kind == "file" else None
+        return None
+
     def names(self) -> frozenset[str]:
         """Return the digests that are stored; none if the folder cannot be read."""
         with suppress(OSError), self._open_existing() as folder:

@@ -1,0 +1,138 @@
+"""The history that a fork gets: the records of a session's conversation, without what only that session has (row S3).
+
+What goes to a model is copied as it stands in the view: prompts, answers, notices and stored messages, with their ids,
+so that the provider finds the same bytes. A copied call is its proposal and its reply, both as texts; no attempt stands
+behind it, so nothing in the fork can take it for an effect of its own. Where a reply is missing, the last words that
+the model got stand in its place. A reply names what the model knows of the files that the call wrote.
+
+Not copied: attempts, inspections, permissions, usage, jobs, the queue, slash commands, quick questions, withdrawn text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import attrs
+
+from steadyhand.domain.ledger.ledger import Ledger
+from steadyhand.domain.ledger.state import ToolCall, TranscriptEntry
+from steadyhand.domain.model.readings import GrowingReadings, Reading
+from steadyhand.domain.records.record import (
+    Assistant,
+    Attached,
+    Ended,
+    Notice,
+    Record,
+    Shown,
+    Told,
+    ToolResult,
+    User,
+)
+from steadyhand.domain.views.sentences import outcome_of, supplied_reply, unrecorded_verdict
+from steadyhand_values import define
+
+
+def copied_history(ledger: Ledger, until: str | None, running: Collection[str] = ()) -> tuple[Record, ...]:
+    """Return the records of the conversation up to and including a turn. `until` None: all of it.
+
+    `running`: turns that have not ended and still run; they are left out."""
+    return tuple(_Copying(ledger).copies(until, running))
+
+
+def copied_outputs(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the digests of the whole replies that these records name, each once."""
+    outputs = (one.output for one in records if isinstance(one, ToolResult) and one.output is not None)
+    return tuple(dict.fromkeys(outputs))
+
+
+@define
+class _Copying:
+    ledger: Ledger
+    readings: GrowingReadings = attrs.field(factory=GrowingReadings)
+
+    def copies(self, until: str | None, running: Collection[str]) -> Iterator[Record]:
+        ledger = self.ledger
+        entries = [said for said in _up_to(ledger.said, until) if _is_copied(ledger, said, running)]
+        last = {said.turn_id: at for at, said in enumerate(entries)}
+        for at, said in enumerate(entries):
+            yield from self._entry(said)
+            turn = ledger.turns.get(said.turn_id)
+            if turn is not None and turn.ended is not None and last[said.turn_id] == at and turn.is_in_history:
+                yield Ended(turn_id=turn.turn_id, reason=turn.ended.reason, text=turn.ended.text)
+
+    def _entry(self, said: TranscriptEntry) -> Iterator[Record]:
+        match said.record:
+            case User() as user:
+                yield attrs.evolve(user, client_message_id=f"fork-{user.turn_id}", replaces=None, epoch=None)
+                yield from self._attached(user.turn_id)
+            case Assistant() as assistant:
+                yield attrs.evolve(assistant, goes_on=False)
+                for proposed in assistant.calls:
+                    yield self._reply(self.ledger.calls[proposed.call_id])
+            case Notice() as notice:
+                yield attrs.evolve(notice, attempt_id=None)
+            case Told() as told:
+                yield told
+
+    def _attached(self, turn_id: str) -> Iterator[Attached]:
+        turn = self.ledger.turns.get(turn_id)
+        if turn is not None and turn.attached is not None:
+            shown = () if turn_id in self.ledger.turns_before else turn.shown
+            yield Attached(turn_id=turn_id, text=turn.attached, shown=shown)
+
+    def _reply(self, call: ToolCall) -> ToolResult:
+        """Return the reply as the model got it last. What it shows counts no more if it does not say it."""
+        outcome, reason = outcome_of(call)
+        reply = call.reply if call.supplied is None else None
+        shown = () if call.turn_id in self.ledger.turns_before else self._shown(call, reply)
+        if reply is not None:
+            end = outcome or reply.outcome
+            return attrs.evolve(reply, outcome=end, reason=reason, attempt_id=None, shown=shown)
+        text = call.supplied if call.supplied is not None else supplied_reply(call)
+        return ToolResult(
+            turn_id=call.turn_id,
+            call_id=call.call_id,
+            outcome=outcome or unrecorded_verdict(call) or "unknown",
+            text=text,
+            bytes=len(text.encode("utf-8", "surrogatepass")),
+            reason=reason,
+            shown=shown,
+        )
+
+    def _shown(self, call: ToolCall, reply: ToolResult | None) -> tuple[Shown, ...]:
+        written = self.readings.written_by(self.ledger, call)
+        known = (one for path, reading in written.items() for one in _as_shown(path, reading))
+        return (*(reply.shown if reply is not None else ()), *known)
+
+
+def _up_to(said: Sequence[TranscriptEntry], until: str | None) -> Sequence[TranscriptEntry]:
+    """Return the entries before the first prompt of the conversation behind this turn's."""
+    if until is None:
+        return said
+    prompts = [at for at, one in enumerate(said) if isinstance(one.record, User) and _is_prompt(one.record)]
+    own = next(at for at, one in enumerate(said) if isinstance(one.record, User) and one.turn_id == until)
+    return said[: next((at for at in prompts if at > own), len(said))]
+
+
+def _is_prompt(user: User) -> bool:
+    return not user.command and not user.aside
+
+
+def _is_copied(ledger: Ledger, said: TranscriptEntry, running: Collection[str]) -> bool:
+    turn = ledger.turns.get(said.turn_id)
+    if said.turn_id in running:
+        return False
+    if isinstance(said.record, Notice):
+        return said.record.model or turn is None or turn.is_in_history
+    if isinstance(said.record, Told):
+        return True
+    if turn is not None and not turn.is_in_history:
+        return False
+    return not (isinstance(said.record, Assistant) and said.record.withdrawn)
+
+
+def _as_shown(path: str, known: Reading) -> Iterator[Shown]:
+    """Yield records that say what this reading says."""
+    ranges = () if known.is_whole else known.ranges
+    for first, last in ranges or ((1, 0),):
+        yield Shown(path=path, digest=known.digest, from_=first, to=last, whole=known.is_whole, encoding=known.encoding)
