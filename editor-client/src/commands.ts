@@ -44,6 +44,7 @@ function commandTable(context: Context): Readonly<Record<string, (...args: unkno
     closeSession: () => dialogs.runOnActiveOrPicked("close"),
     deleteSession: () => dialogs.runOnActiveOrPicked("delete"),
     exportSession: () => dialogs.runOnActiveOrPicked("export"),
+    forkSession: () => dialogs.runOnActiveOrPicked("fork"),
     setMode: () => dialogs.chooseMode(),
     setModel: () => dialogs.chooseModel(),
     attachSelection: async () => {

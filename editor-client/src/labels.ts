@@ -20,6 +20,7 @@ import type {
   Statistics,
   Uncertain,
 } from "./protocol";
+import type { ActiveSession } from "./store/state";
 
 // --- modes ------------------------------------------------------------------------------------------------------
 
@@ -238,6 +239,21 @@ export function reviewItem(file: ReviewFile): { readonly label: string; readonly
 export function rewindItem(turn: CheckpointTurn): { readonly label: string; readonly description: string } {
   const files = turn.files.map((file) => file.path).join(", ");
   return { label: turn.prompt, description: `${turn.undone === true ? "undone: " : ""}${files}` };
+}
+
+/** Where a fork of the session in the chat may end: at everything, or at a prompt that is shown, newest first. */
+export function forkItems({ items, turnId }: Pick<ActiveSession, "items" | "turnId">): readonly ForkItem[] {
+  const prompts = items.filter((item) => item.kind === "message" && item.role === "user" && item.turnId !== turnId);
+  const ends = prompts.flatMap((item) =>
+    item.kind === "message" && !item.text.startsWith("/") ? [{ label: item.text, turnId: item.turnId }] : [],
+  );
+  return [{ label: "The whole conversation" }, ...ends.reverse().slice(1)];
+}
+
+export interface ForkItem {
+  readonly label: string;
+  /** absent: the whole conversation */
+  readonly turnId?: string;
 }
 
 /** What a rewind did, and what it left with the reasons. */

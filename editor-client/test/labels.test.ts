@@ -8,6 +8,7 @@ import {
   changedDuringLabel,
   effectStatus,
   exitFailure,
+  forkItems,
   grantLabel,
   hunkLabel,
   sandboxLabel,
@@ -17,6 +18,7 @@ import {
   withoutTitle,
 } from "../src/labels";
 import type { Uncertain } from "../src/protocol";
+import type { Item } from "../src/store/state";
 import { TIME, id } from "./support";
 
 test("a rejected effect says that it will not run again and is still uncertain", () => {
@@ -118,3 +120,24 @@ test("a command that did not exit with 0 has failed (case 123)", () => {
   assert.equal(exitFailure({ state: "returned" }), undefined);
   assert.equal(exitFailure({ state: "stopped", exit: { signal: 15 } }), undefined, "stopped says enough");
 });
+
+test("a fork may end at each prompt but the newest, which is the whole conversation; commands are no prompts", () => {
+  const items = [
+    makeMessage("1", "user", "first"),
+    makeMessage("1", "assistant", "answer"),
+    makeMessage("2", "user", "second"),
+    makeMessage("3", "user", "/recovery"),
+    makeMessage("4", "user", "third"),
+    makeMessage("5", "user", "running"),
+  ];
+  assert.deepEqual(forkItems({ items, turnId: id("5") }), [
+    { label: "The whole conversation" },
+    { label: "second", turnId: id("2") },
+    { label: "first", turnId: id("1") },
+  ]);
+  assert.deepEqual(forkItems({ items: items.slice(0, 2) }), [{ label: "The whole conversation" }]);
+});
+
+function makeMessage(turn: string, role: "user" | "assistant", text: string): Item {
+  return { kind: "message", id: `${turn}-${role}`, turnId: id(turn), role, text, reasoning: "", live: false };
+}

@@ -110,3 +110,25 @@ test("a session whose folder is gone is reported once and bound to the chosen on
   assert.deepEqual(requests.at(-1)?.params, { sessionId: "a", workspace: moved });
   assert.equal(store.state.active?.session.workspace, moved);
 });
+
+test("a fork is requested with the turn that it ends at, and then shown (row S3)", async () => {
+  const { sessions, store, requests } = await setUpOpen({
+    "steadyhand/session/fork": () => makeSession({ sessionId: "copy" }),
+  });
+  await sessions.fork("a");
+  assert.equal(store.activeId, "copy");
+  await sessions.fork("a", id("1"));
+  const sent = requests.filter(({ method }) => method === "steadyhand/session/fork").map(({ params }) => params);
+  assert.deepEqual(sent, [{ sessionId: "a" }, { sessionId: "a", turnId: id("1") }]);
+});
+
+test("a fork that is refused leaves the session that was shown", async () => {
+  const { sessions, store } = await setUpOpen({
+    "steadyhand/session/fork": () => {
+      throw new Error("no");
+    },
+  });
+  const before = store.activeId;
+  await assert.rejects(sessions.fork("a"));
+  assert.equal(store.activeId, before);
+});

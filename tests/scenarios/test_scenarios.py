@@ -18,7 +18,8 @@ with the practice model.
     model: TOOL {JSON}                  what the model calls when it is asked next, one line after the other; ATTEMPT,
                                         INSPECTION and JOB, here and in a prompt, stand for the ids of the scenario
     you: TEXT                           sends a prompt; `\\n` separates its lines
-    you stop                            stops the running turn; `you resume` the queue; `you close` the session
+    you stop                            stops the running turn; `you resume` the queue; `you close` the session;
+                                        `you fork` it: what follows is about the fork
     asked TITLE -> ANSWER               answers the open question; ANSWER: once, session, reject NOTE, waive, nothing, …
     asked TITLE                         the question stays open; for TITLE the tool's name is enough
     the model asks: TEXT -> ANSWER      answers the model's question to the user
@@ -64,6 +65,7 @@ from steadyhand.domain.views.types import CallView, PlanChanged, TurnEvent
 from steadyhand.ports.processes import Finished, OrphanProcess
 from steadyhand.ports.sandbox import SandboxKind, SandboxStatus
 from steadyhand.session.service import prompt_queue
+from steadyhand.session.service.fork import fork
 from steadyhand.session.session import Session
 from steadyhand.tools.contract import NOT_CONFINED
 from tests.support.editor import Park, ScriptedEditor
@@ -224,7 +226,7 @@ class ScenarioPlayer:
             (r'hold before "(\w+)" is recorded', self.hold_before_record),
             (r"hold before (\S+) is (replaced|moved|removed)", self.hold_before_change),
             (r"you: (.*)", self.send_prompt),
-            (r"you (stop|resume|close)", self.act_as_user),
+            (r"you (stop|resume|close|fork)", self.act_as_user),
             (r"asked (.+?)(?: -> (.*))?", self.answer_question),
             (r"kill", self.wait_for_pause),
             (r"answer: (.*)", self.check_turn_text),
@@ -335,6 +337,9 @@ class ScenarioPlayer:
             case "resume":
                 assert session.epoch is not None
                 await prompt_queue.resume(session, session.epoch)
+            case "fork":
+                made = await fork(self.current.stage.registry, session.session_id, None, None)
+                self.current.session = await self.current.stage.opened(made.session_id)
             case _:
                 await self.current.stage.registry.close(session.session_id)
                 self.current.session = await self.current.stage.opened(session.session_id)

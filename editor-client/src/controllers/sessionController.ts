@@ -115,6 +115,14 @@ export class SessionController {
     this.sessionChanged(await this.server.request("steadyhand/session/rebind", { sessionId, workspace }));
   }
 
+  /** Make a new session with the history of this one and show it. Without a turn it gets the whole history (row S3). */
+  async fork(sessionId: string, turnId?: string): Promise<void> {
+    const params = turnId === undefined ? { sessionId } : { sessionId, turnId };
+    const session = await this.server.request("steadyhand/session/fork", params);
+    this.store.dispatch({ kind: "sessionChanged", session });
+    await this.open(session.sessionId);
+  }
+
   async close(sessionId: string): Promise<void> {
     if (this.store.activeId === sessionId) this.leave();
     await this.server.request("steadyhand/session/close", { sessionId });

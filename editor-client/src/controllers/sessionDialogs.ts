@@ -1,15 +1,15 @@
-/** What the user does with sessions in dialogs and pick lists: choose, rename, delete, export, choose mode or model. */
+/** What the user does with sessions in dialogs and pick lists: choose, rename, delete, export, fork, choose a model. */
 import * as vscode from "vscode";
 import type { ServerApi } from "../client/serverApi";
 import { isServerError } from "../client/serverApi";
-import { MODE_HINTS, UNTRUSTED_FOLDER } from "../labels";
+import { MODE_HINTS, UNTRUSTED_FOLDER, forkItems } from "../labels";
 import type { Mode, Session } from "../protocol";
 import { errorCodes, notBuilt } from "../protocol";
 import { sessionName } from "../store/state";
 import type { Store } from "../store/store";
 import type { SessionController } from "./sessionController";
 
-export type SessionCommand = "rename" | "delete" | "export" | "close";
+export type SessionCommand = "rename" | "delete" | "export" | "fork" | "close";
 
 export class SessionDialogs {
   constructor(
@@ -51,6 +51,8 @@ export class SessionDialogs {
         return this.remove(session);
       case "export":
         return this.exportAs(session);
+      case "fork":
+        return this.fork(session);
       case "close":
         return this.sessions.close(sessionId);
     }
@@ -131,6 +133,16 @@ export class SessionDialogs {
       const question = `“${name}” has uncertain effects. Delete it anyway?`;
       if (await isConfirmed(question, warning, "Delete anyway")) await this.sessions.remove(sessionId, true);
     }
+  }
+
+  /** Of the session in the chat, the user chooses where its fork ends; of another one, the fork gets everything. */
+  private async fork({ sessionId }: Session): Promise<void> {
+    const active = this.store.state.active;
+    const items = active?.session.sessionId === sessionId ? forkItems(active) : [];
+    if (items.length <= 1) return this.sessions.fork(sessionId);
+    const options = { title: "Fork session", placeHolder: "The last prompt that the new session has" };
+    const chosen = await vscode.window.showQuickPick(items, options);
+    if (chosen !== undefined) await this.sessions.fork(sessionId, chosen.turnId);
   }
 
   private async exportAs({ sessionId }: Session): Promise<void> {

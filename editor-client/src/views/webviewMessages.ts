@@ -40,7 +40,7 @@ export type FromWebview =
   | { readonly kind: "newSession" }
   | {
       readonly kind: "sessionCommand";
-      readonly command: "rename" | "delete" | "export" | "close";
+      readonly command: "rename" | "delete" | "export" | "fork" | "close";
       readonly sessionId: string;
     }
   | { readonly kind: "showEarlier" }

@@ -8,7 +8,7 @@ import { sessionName } from "../../store/state";
 import { postToExtension } from "./extensionHost";
 import { Icon } from "./icons";
 
-const COMMANDS = ["rename", "export", "close", "delete"] as const;
+const COMMANDS = ["rename", "export", "fork", "close", "delete"] as const;
 
 interface SessionHeaderProps {
   readonly state: State;

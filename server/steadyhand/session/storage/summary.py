@@ -77,9 +77,10 @@ def write_summary(disk: Disk, ids: Ids, folder: Folder, summary: Summary, end: t
     may have other records by now, which the summary does not know."""
     try:
         size, last = end
-        content = json.dumps(
-            {"v": VERSION, "bytes": size, "sum": last, **attrs.asdict(summary)}, separators=(",", ":")
-        ).encode("ascii")
+        members = {"v": VERSION, "bytes": size, "sum": last, **attrs.asdict(summary)}
+        if summary.origin is None:
+            del members["origin"]
+        content = json.dumps(members, separators=(",", ":")).encode("ascii")
         temporary = f".{SUMMARY}.{ids.new()}"
         file = disk.create(folder, temporary, FILE_MODE)
         try:
