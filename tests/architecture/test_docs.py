@@ -296,7 +296,9 @@ def test_protocol_page_errors_equal_the_wire_errors() -> None:
 
 def test_protocol_page_unbuilt_list_equals_the_method_table() -> None:
     """The methods and commands that docs/protocol.md calls not built are those of the table."""
-    written = {row["name"] for row in table_after(read("protocol.md"), "Not built yet")}
+    page = read("protocol.md")
+    is_empty = "\nEvery method and command of the tables above is built.\n" in page
+    written = set() if is_empty else {row["name"] for row in table_after(page, "Not built yet")}
     missing = {method.name for method in methods.METHODS if not method.built}
     missing |= {command.name for command in methods.COMMANDS if not command.built}
     assert written == missing

@@ -34,7 +34,7 @@ COMMANDS = """
     recovery.list recovery.inspect recovery.confirm recovery.reject recovery.waive recovery.retry
     recovery.restore recovery.endSurvivors review.keep review.undo permissions.list permissions.forget ask cancel doctor
 """
-NOT_BUILT = "session/fork"
+NOT_BUILT = ""
 KINDS = """
     unknownSession staleEpoch turnRunning staleSnapshot inspectFirst alreadyResolved retryDisabled retryUnsafe
     notOwner journalBroken recoveryRequired notOffered

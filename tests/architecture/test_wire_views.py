@@ -32,6 +32,7 @@ WIRE_CLASSES: dict[type, type] = {
     views.ReadOnly: values.ReadOnly,
     views.JobView: session.Job,
     views.SessionView: session.Session,
+    views.SessionOriginView: session.SessionOrigin,
     views.ScopePaths: values.ScopePaths,
     views.ScopeEverything: values.ScopeEverything,
     views.ReplyView: turn.Reply,

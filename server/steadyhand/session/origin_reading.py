@@ -11,7 +11,7 @@ from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.ledger.state import Attempt, Intention, is_known_to_have_happened
 from steadyhand.domain.records.record import Origin, Scope
 from steadyhand.domain.records.scope import EVERYTHING
-from steadyhand_values import frozen
+from steadyhand_values import define, frozen
 
 LOST = "its record is damaged or missing"
 
@@ -90,25 +90,37 @@ def origin_required_text(doubt: OriginDoubt) -> str:
     return f"This call was held back and did not run: {text[0].lower()}{text[1:]} (Attempt {doubt.attempt_id}.)"
 
 
-def count_known_there(readings: Iterable[OriginReading], wanted: Intention) -> int:
-    """Count the origin's attempts of this intention that are known there to have happened (row N2)."""
-    return sum(
-        wanted.is_same_as(attempt.intended) and is_known_to_have_happened(attempt)
-        for reading in readings
-        for attempt in reading.attempts()
-    )
+@define(eq=False)
+class OriginReadings:
+    """What the origins of one session said when they were read last; nothing of a session that is no fork."""
 
+    _latest: tuple[OriginReading, ...] = ()
 
-def confirmed_there(readings: Iterable[OriginReading], wanted: Intention) -> tuple[str, ...]:
-    """Return the origin's attempts of this exact call that the user confirmed there (row B6)."""
-    return tuple(
-        attempt.attempt_id
-        for reading in readings
-        for attempt in reading.attempts()
-        if attempt.settlement is not None
-        and attempt.settlement.settled == "user_confirmed"
-        and wanted.is_same_as(attempt.intended)
-    )
+    def follow(self, readings: Iterable[OriginReading]) -> None:
+        """Take what they say now."""
+        self._latest = tuple(readings)
+
+    def doubts(self) -> list[OriginDoubt]:
+        """Return what holds back and cannot be settled from this process."""
+        return [doubt for reading in self._latest for doubt in reading.doubts()]
+
+    def count_known(self, wanted: Intention) -> int:
+        """Count the origins' attempts of this intention that are known there to have happened (row N2)."""
+        return sum(wanted.is_same_as(one.intended) and is_known_to_have_happened(one) for one in self._attempts())
+
+    def confirmed(self, wanted: Intention) -> tuple[str, ...]:
+        """Return the origins' attempts of this exact call that the user confirmed there (row B6)."""
+        return tuple(
+            one.attempt_id
+            for one in self._attempts()
+            if one.settlement is not None
+            and one.settlement.settled == "user_confirmed"
+            and wanted.is_same_as(one.intended)
+        )
+
+    def _attempts(self) -> Iterator[Attempt]:
+        for reading in self._latest:
+            yield from reading.attempts()
 
 
 def _is_settled(attempt: Attempt) -> bool:

@@ -65,6 +65,10 @@ class OpenSessions:
         """Ask this before each effect."""
         self.doubts = doubts
 
+    def read_origins_by(self, origins: Origins) -> None:
+        """Ask this before each effect of a fork."""
+        self.origins = origins
+
     def neighbours_of(self, session: Session) -> list[Session]:
         """Return the sessions that no other process owns, this one first (row B1).
 

@@ -6,7 +6,7 @@ happens. It does not know how anything is recorded or who is notified.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
@@ -21,7 +21,7 @@ from steadyhand.session.active_turn import ActiveTurn
 from steadyhand.session.context import SessionContext
 from steadyhand.session.job import SessionJobs
 from steadyhand.session.left_out_folders import LeftOutFolders
-from steadyhand.session.origin_reading import OriginReading
+from steadyhand.session.origin_reading import OriginReadings
 from steadyhand.session.reasoning_refusals import ReasoningRefusals
 from steadyhand.session.seen_contents import SeenContents
 from steadyhand.session.session_status import (
@@ -79,8 +79,7 @@ class SessionState:
         """Held by the one prompt that is being accepted."""
         self.seen_contents = SeenContents()
         self.readings = GrowingReadings()
-        self.origin_readings: tuple[OriginReading, ...] = ()
-        """Of a fork: what its origins said when they were read last (row S3)."""
+        self.origins = OriginReadings()
         self.telling = anyio.Lock()
         """Held while a message to the model is recorded, and while a request is made from the ledger (row G15)."""
         self._read_only = read_only
@@ -180,10 +179,6 @@ class SessionState:
     def resume_queue(self) -> None:
         """Let prompts of an earlier epoch run."""
         self.is_queue_resumed = True
-
-    def follow_origins(self, readings: Iterable[OriginReading]) -> None:
-        """Take what the origins of this fork say now."""
-        self.origin_readings = tuple(readings)
 
     def keep_open(self, wanted: bool) -> None:
         """Note whether somebody asked for this session."""

@@ -38,7 +38,6 @@ from steadyhand.domain.views.types import (
     ExitView,
     FileView,
     MessageView,
-    OriginView,
     QueuedView,
     ReplyView,
     SandboxView,
@@ -46,6 +45,7 @@ from steadyhand.domain.views.types import (
     ScopePaths,
     ScopeView,
     SeenChangeView,
+    SessionOriginView,
     TurnEnded,
 )
 from steadyhand_values import frozen
@@ -83,10 +83,10 @@ def display_path(path: str, root: str | None) -> str:
     return path[len(inside) :] if path.startswith(inside) else path
 
 
-def origin_of(ledger: Ledger) -> OriginView | None:
+def origin_of(ledger: Ledger) -> SessionOriginView | None:
     """Return what the session was forked from; None: it is no fork."""
     first = ledger.origins[0] if ledger.origins else None
-    return OriginView(first.session_id, first.turn_id) if first is not None else None
+    return SessionOriginView(first.session_id, first.turn_id) if first is not None else None
 
 
 def scope_view(scope: Scope, root: str | None) -> ScopeView:

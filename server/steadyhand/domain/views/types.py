@@ -63,7 +63,7 @@ class JobView:
 
 
 @frozen
-class OriginView:
+class SessionOriginView:
     """What a session was forked from. `turn_id` None: the whole history."""
 
     session_id: str
@@ -90,7 +90,7 @@ class SessionView:
     workspace_gone: bool | None = None
     read_only: ReadOnly | None = None
     jobs: tuple[JobView, ...] | None = None
-    origin: OriginView | None = None
+    origin: SessionOriginView | None = None
 
 
 @frozen

@@ -82,7 +82,7 @@ async def find_blocking_there(session: Session, scope: Scope) -> list[OriginDoub
 
     The origin is read first."""
     await session.wait_for_origins()
-    found = {doubt.attempt_id: doubt for reading in session.origin_readings for doubt in reading.doubts()}
+    found = {doubt.attempt_id: doubt for doubt in session.origins.doubts()}
     if not found:
         return []
     scopes = {attempt_id: doubt.scope for attempt_id, doubt in found.items()}

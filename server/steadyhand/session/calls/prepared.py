@@ -9,7 +9,6 @@ from steadyhand.domain.ledger.state import Intention, ToolCall
 from steadyhand.domain.permissions.policy import CallFacts
 from steadyhand.domain.records.identity import Digest
 from steadyhand.domain.records.record import Record, Scope
-from steadyhand.session.origin_reading import confirmed_there, count_known_there
 from steadyhand.session.session import Session
 from steadyhand.tools.builtin.run_command import PlannedCommand
 from steadyhand.tools.contract import Planned, Refusal, ToolContext, ToolOutcome
@@ -41,12 +40,12 @@ class PreparedCall:
 
 def count_known_happened(session: Session, wanted: Intention) -> int:
     """Count the earlier attempts of this intention that are known to have happened, in a fork's origin too (N2, S3)."""
-    return session.ledger.count_known_happened(wanted) + count_known_there(session.origin_readings, wanted)
+    return session.ledger.count_known_happened(wanted) + session.origins.count_known(wanted)
 
 
 def confirmed_before(session: Session, wanted: Intention) -> tuple[str, ...]:
     """Return the attempts of this exact call that the user confirmed and no allowed repeat followed (rows B6, S3)."""
-    there = (one for one in confirmed_there(session.origin_readings, wanted) if one not in session.ledger.repeated)
+    there = (one for one in session.origins.confirmed(wanted) if one not in session.ledger.repeated)
     return (*session.ledger.confirmed_before(wanted), *there)
 
 

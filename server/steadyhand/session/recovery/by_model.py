@@ -61,8 +61,7 @@ class ModelRecovery:
 
     async def _inspect_there(self, attempt_id: str) -> StepResult:
         """Look at an effect of the origin that another process owns. Nothing is recorded, so nothing rests on it."""
-        named = (doubt for reading in self.session.origin_readings for doubt in reading.doubts())
-        doubt = next((one for one in named if one.attempt_id == attempt_id), None)
+        doubt = next((one for one in self.session.origins.doubts() if one.attempt_id == attempt_id), None)
         if doubt is None:
             return _unknown_attempt(attempt_id)
         if doubt.attempt is None or doubt.ledger is None:

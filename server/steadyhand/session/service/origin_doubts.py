@@ -57,7 +57,7 @@ class OriginDoubts:
     async def read(self, session: Session) -> None:
         """Let the fork follow what its origins say now."""
         named = [origin for origin in session.ledger.origins if origin.attempts]
-        session.follow_origins([await self._read_one(session, origin) for origin in named])
+        session.origins.follow([await self._read_one(session, origin) for origin in named])
         for session_id in list(self._opened):
             opened = self.sessions.by_id.get(session_id)
             if opened is None or opened.is_kept_open:

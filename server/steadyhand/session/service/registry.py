@@ -54,8 +54,9 @@ class SessionRegistry:
         self.reading_tools = frozenset(tool.name for tool in context.tools.values() if tool.effect == "reads")
         self._open_sessions = OpenSessions(start_next)
         self._opener = SessionOpener(context, self._open_sessions, self.reading_tools)
-        self._open_sessions.origins = OriginDoubts(
-            context, self._open_sessions, partial(self.open_session, kept_open=False), self.release_if_done
+        open_unasked = partial(self.open_session, kept_open=False)
+        self._open_sessions.read_origins_by(
+            OriginDoubts(context, self._open_sessions, open_unasked, self.release_if_done)
         )
         self._opening: dict[str, anyio.Lock] = {}
         self._reported_jobs: set[str] = set()

@@ -15,7 +15,7 @@ from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.records.record import Mode, ModelName, TitleSource
 from steadyhand.domain.views.render import origin_of
 from steadyhand.domain.views.sentences import unrecorded_verdict
-from steadyhand.domain.views.types import OriginView
+from steadyhand.domain.views.types import SessionOriginView
 from steadyhand.journal.journal import JOURNAL
 from steadyhand.ports.disk import Disk, Folder, write_all
 from steadyhand.ports.system import Ids
@@ -44,7 +44,7 @@ class Summary:
     adrift: int
     workspace: str | None = None
     open_jobs: int = 0
-    origin: OriginView | None = None
+    origin: SessionOriginView | None = None
 
     @property
     def is_unsettled(self) -> bool:
@@ -98,7 +98,7 @@ def read_summary(disk: Disk, folder: Folder) -> Summary | None:
         found = json.loads(disk.read(folder, SUMMARY, SUMMARY_BYTES_MAX))
         if found.pop("v") != VERSION or (found.pop("bytes"), found.pop("sum")) != _binding(disk, folder):
             return None
-        origin = OriginView(**found["origin"]) if found.get("origin") is not None else None
+        origin = SessionOriginView(**found["origin"]) if found.get("origin") is not None else None
         summary = Summary(**{**found, "model": ModelName(**found["model"]), "origin": origin})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
