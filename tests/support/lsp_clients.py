@@ -24,7 +24,7 @@ from tests.support.workspace import Workspace
 ASK_MESSAGE = types.WINDOW_SHOW_MESSAGE_REQUEST
 ASK_OWN = "steadyhand/permission/ask"
 INVALID_PARAMS = -32602
-turn_s_max = 15.0
+turn_s_max = 60.0
 
 _lsp = get_converter()
 _errors_by_code = {error.code: error for error in methods.ERROR_KINDS}
