@@ -1430,6 +1430,14 @@ export interface DoctorSandbox {
   readonly why?: string;
 }
 
+/** Stored contents that nobody needs any more, over all sessions. */
+export interface DoctorRetention {
+  /** how many a later start may remove */
+  readonly named: Count;
+  /** how many were removed so far */
+  readonly removed: Count;
+}
+
 /** The state of this installation. It is for people, so new members may be added. */
 export interface DoctorResult {
   /** version of Steadyhand */
@@ -1444,6 +1452,8 @@ export interface DoctorResult {
   readonly journal: Readonly<Record<string, string>>;
   /** what confines commands */
   readonly sandbox: DoctorSandbox;
+  /** of old contents */
+  readonly retention: DoctorRetention;
   /** in the order of the checks; they stop when the next thing cannot work */
   readonly provider: readonly ProviderFinding[];
   /** tokens that the model can take; absent when unknown */

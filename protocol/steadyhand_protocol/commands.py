@@ -60,6 +60,14 @@ class DoctorSandbox:
 
 
 @frozen(kw_only=True)
+class DoctorRetention:
+    """Stored contents that nobody needs any more, over all sessions."""
+
+    named: Count  # how many a later start may remove
+    removed: Count  # how many were removed so far
+
+
+@frozen(kw_only=True)
 class DoctorResult:
     """The state of this installation. It is for people, so new members may be added."""
 
@@ -69,6 +77,7 @@ class DoctorResult:
     model: ModelChoice  # as the settings choose it
     journal: Mapping[str, str]  # check → one sentence, such as whether locks and syncs work on this disk
     sandbox: DoctorSandbox  # what confines commands
+    retention: DoctorRetention  # of old contents
     provider: tuple[ProviderFinding, ...]  # in the order of the checks; they stop when the next thing cannot work
     window: Count | None = None  # tokens that the model can take; absent when unknown
     notes: tuple[str, ...] | None = None  # sentences for the user; absent when there are none

@@ -20,6 +20,7 @@ SORTERS = frozenset({"sorted", "sort", "min", "max"})
 PERMITTED = {
     "session/service/registry.py": "the list of sessions is shown newest first",
     "session/service/startup_scan.py": "of more unsettled sessions than are opened, the newest are taken (row A8)",
+    "session/service/retention.py": "two starts 7 days apart by the clock remove a content (row K6)",
     "domain/views/statistics.py": "how long a doubt lasted is shown to people and decides nothing (row A10)",
     "session/inspection/inspect.py": "files changed since a command's start are a hint, by modification time (row A4)",
 }

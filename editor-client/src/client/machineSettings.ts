@@ -26,6 +26,7 @@ const MACHINE_SETTINGS = [
   "sandbox.mode",
   "sandbox.write",
   "sandbox.network",
+  "retention.days",
 ] as const;
 
 export type NestedSettings = Record<string, unknown>;

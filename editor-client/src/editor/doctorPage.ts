@@ -38,7 +38,7 @@ export class DoctorPage implements vscode.TextDocumentContentProvider, vscode.Di
 }
 
 function doctorMarkdown(result: DoctorResult): string {
-  const { version, python, model, paths, journal, provider, sandbox, notes = [] } = result;
+  const { version, python, model, paths, journal, provider, sandbox, retention, notes = [] } = result;
   const installation: Record<string, string> = {
     Version: version,
     Python: python,
@@ -51,6 +51,10 @@ function doctorMarkdown(result: DoctorResult): string {
     table("Folders and files", Object.entries(paths)),
     table("The journal on this disk", Object.entries(journal)),
     table("The sandbox for commands", sandboxRows(sandbox)),
+    table("Contents of old turns", [
+      ["Named for removal", String(retention.named)],
+      ["Removed so far", String(retention.removed)],
+    ]),
     ...(checks.length === 0 ? [] : [table("The provider", checks)]),
     ...(notes.length === 0 ? [] : [`## Notes\n\n${notes.map((note) => `- ${note}`).join("\n")}`]),
   ].join("\n\n");

@@ -108,6 +108,7 @@ async def doctor(registry: SessionRegistry, flags: CommandArguments, terminal: T
         terminal.write_line(f"{what}: {path}")
     terminal.write_line(f"model: {found.model.provider}, {found.model.name}")
     terminal.write_line(_sandbox_line(found.sandbox))
+    terminal.write_line(f"old contents: {found.retention.named} named for removal, {found.retention.removed} removed")
     for finding in found.provider:
         label = _ASPECT_LABELS[finding.what]
         terminal.write_line(f"{label}: {finding.text}" if finding.fine else f"{label}, failed: {finding.text}")

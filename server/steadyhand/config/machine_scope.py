@@ -29,6 +29,7 @@ MACHINE_SCOPED: Mapping[str, object] = {
     "sandbox.mode": "auto",
     "sandbox.write": None,
     "sandbox.network": "deny",
+    "retention.days": 90,
     "stateDirectory": None,
     "mcpServers": None,
     "hooks": None,

@@ -38,6 +38,9 @@ from steadyhand_values import frozen
 
 MODES = ("plan", "ask", "edits", "auto")
 SETTLE = ("checked", "ask")
+RETENTION_DAYS_MIN = 7
+RETENTION_DAYS_MAX = 100_000
+"""So that every time before now is a date."""
 STATE_VARIABLE = "STEADYHAND_STATE_DIR"
 FLAG_PATHS = frozenset(
     {*VARIABLES, "environment.add", "cost.prices", "permissions.allow", "permissions.ask", "permissions.deny"}
@@ -97,6 +100,7 @@ def read_settings(
         continuation=continues and not any(at(answer, "continuation") is False for answer in answers),
         cost_cap=amount_of(take("cost.cap", is_amount, "a number, 0 or more", None)),
         prices=prices_of(take("cost.prices", is_prices, PRICES_EXPECTED, {})),
+        retention_days=take("retention.days", _is_days, "an integer, 7 or more, or 0", 90),
         sandbox=read_sandbox(sources, environment, state_directory),
         encodings=read_encodings(sources, workspace),
     )
@@ -194,6 +198,10 @@ def machine_of(settings: object) -> object:
 
 def _is_boolean(value: object) -> bool:
     return isinstance(value, bool)
+
+
+def _is_days(value: object) -> bool:
+    return type(value) is int and (value == 0 or RETENTION_DAYS_MIN <= value <= RETENTION_DAYS_MAX)
 
 
 def _is_text(value: object) -> bool:

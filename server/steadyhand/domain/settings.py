@@ -69,5 +69,6 @@ class Settings:
     continuation: bool = False  # whether the rest of an answer cut by its length is asked for (row P2)
     cost_cap: Decimal | None = None  # of a session, in the currency of its model's price; None: no cap
     prices: Mapping[str, Price] = attrs.field(factory=dict)  # "provider/model" or "provider/*" → the user's price
+    retention_days: int = 90  # how long stored contents of old turns are kept (row K6); 0: for ever
     sandbox: SandboxSettings = SandboxSettings()
     encodings: tuple[EncodingRule, ...] = ()  # the first that fits counts

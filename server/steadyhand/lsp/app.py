@@ -38,6 +38,7 @@ from steadyhand.session.service import prompt_queue
 from steadyhand.session.service.build_context import build_context
 from steadyhand.session.service.known_doubts import KnownDoubts
 from steadyhand.session.service.registry import SessionRegistry
+from steadyhand.session.service.retention import apply_retention
 from steadyhand.session.session import DoubtsUnknown
 from steadyhand.tools.registry import TOOLS
 
@@ -142,6 +143,7 @@ async def _start(server: Server, registry: SessionRegistry, doubts: KnownDoubts,
     await _learn(registry, [folder.uri for folder in server.client.folders])
     await settings.ask_workspace()
     await _read_doubts(doubts)
+    server.start(partial(apply_retention, registry), "removing stored contents that nobody needs")
 
 
 async def _follow_folders(

@@ -178,6 +178,18 @@ def _take_reversed(link: Link, undos: list[Link]) -> Link | None:
     return None
 
 
+def is_reviewed(session_id: str, own: Sequence[Link]) -> bool:
+    """Return whether all that a session did to one path was kept or taken back. `own`: its links on it, in order.
+
+    It does not ask what the file has now: that may change, and with it what a review shows."""
+    for links in (own, _without_theirs(own)):
+        fold = _ReviewFold(session_id)
+        fold.follow_all(links)
+        if fold.unkept:
+            return False
+    return True
+
+
 def _change(before: str | None, after: str | None) -> Change:
     return "created" if before is None else "deleted" if after is None else "modified"
 

@@ -11,6 +11,7 @@ from steadyhand.domain.model.messages import Finding
 from steadyhand.domain.model.pricing import price_sentence
 from steadyhand.domain.records.record import ModelName
 from steadyhand.session.context import SessionContext
+from steadyhand.session.service.retention import Retention, count_retention
 from steadyhand.session.service.sandbox_report import SandboxReport, report_sandbox
 from steadyhand.session.storage import directory
 from steadyhand_values import frozen
@@ -29,6 +30,7 @@ class Diagnosis:
     model: ModelName
     journal: Mapping[str, str]
     sandbox: SandboxReport
+    retention: Retention
     provider: tuple[Finding, ...] = ()
     window: int | None = None
     notes: tuple[str, ...] | None = None
@@ -48,6 +50,7 @@ async def diagnose(context: SessionContext, folders: Sequence[str] = ()) -> Diag
         model=chosen,
         journal=await context.in_thread(directory.diagnose, context),
         sandbox=sandbox,
+        retention=await context.in_thread(count_retention, context),
         provider=provider,
         window=await context.learn_window(chosen) if provider else None,
         notes=(*of_sandbox, *_notes(context)) or None,

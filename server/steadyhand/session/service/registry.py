@@ -143,7 +143,7 @@ class SessionRegistry:
         """Return the session, opened first where it is not. `anew`: try a read-only or broken one again.
 
         `kept_open` False: nobody asked for it, so it is released when nothing of it is uncertain (row A8)."""
-        async with self._opening.setdefault(session_id, anyio.Lock()):
+        async with self.opening_lock(session_id):
             session = self.sessions.get(session_id)
             if session is None or _must_open(session, anew):
                 session = await self._opener.open(session_id, session)
@@ -154,6 +154,10 @@ class SessionRegistry:
                         session.feed.notify_message("warning", sentence)
             session.keep_open(session.is_kept_open or kept_open)
             return session
+
+    def opening_lock(self, session_id: str) -> anyio.Lock:
+        """Return the lock under which this session is opened; whoever holds it keeps the session as it is here."""
+        return self._opening.setdefault(session_id, anyio.Lock())
 
     async def close(self, session_id: str) -> None:
         """Cancel the session's turn, wait for it, release the lock."""
