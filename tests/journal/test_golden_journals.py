@@ -76,6 +76,7 @@ PINNED = {
     "0.2-buffers-every-member.jsonl": "f62d3f9a9a900868eb2d90b0f373017bd53e5ea81189a8efbf3325152d8e0749",
     "0.2-in-place-every-member.jsonl": "4d8df6b89b55aec3517590f81c4aa8fca3448014e26e587cfa6d6088e9651869",
     "0.2-origin-every-member.jsonl": "f84a8512964d0b9fd6020ac0e45f46be22e220daf8406c7aeee411c2e45e61f4",
+    "0.2-compaction-every-member.jsonl": "dc7eedbda255412a56173bb364175a9a12b10018196a26c3149c71865f138382",
 }
 
 each_journal = pytest.mark.parametrize("path", JOURNALS, ids=lambda path: path.stem)

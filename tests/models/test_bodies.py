@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from steadyhand.adapters.models.http import HttpClient
 from steadyhand.adapters.models.json_body import Raw, body_of, text_of
-from steadyhand.adapters.models.remote import OUTPUT_TOKENS_FLOOR, Access, RemoteModel, estimate_request_tokens
+from steadyhand.adapters.models.remote import OUTPUT_TOKENS_FLOOR, Access, RemoteModel
 from steadyhand.adapters.models.responses import responses_body
 from steadyhand.domain.model.messages import (
     AssistantMessage,
@@ -31,6 +31,7 @@ from steadyhand.domain.model.messages import (
     UserMessage,
 )
 from steadyhand.domain.model.provider_profiles import PROFILES, KnownModel
+from steadyhand.domain.model.token_estimate import estimate_request_tokens
 from tests.models.histories import HISTORY, REQUEST, SEALED, SYSTEM, TOOLS, call_id
 from tests.models.streams import remote
 

@@ -14,7 +14,7 @@ The key is looked up for each request and goes into its header. It is remembered
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -25,22 +25,14 @@ from steadyhand.adapters.models.http import HttpClient, HttpError, HttpResponse
 from steadyhand.adapters.models.optional_members import profile_without, refused_member, stated_output_max
 from steadyhand.adapters.models.responses_reader import ResponsesReader
 from steadyhand.adapters.models.stream_parser import ResponseParser, StreamReader
-from steadyhand.domain.model.messages import (
-    AssistantMessage,
-    ModelRequest,
-    OutMessage,
-    ProviderError,
-    StreamPart,
-    UserMessage,
-)
+from steadyhand.domain.model.messages import ModelRequest, ProviderError, StreamPart
 from steadyhand.domain.model.provider_profiles import Profile
+from steadyhand.domain.model.token_estimate import estimate_message_tokens, estimate_request_tokens
 from steadyhand_values import frozen
 
 ERROR_BYTES_MAX = 64 * 1024
 ERROR_S_MAX = 10.0
 AFTER_FINISH_S_MAX = 5.0  # after the finish reason only usage may follow; wait for it no longer than this
-BYTES_PER_TOKEN = 3  # English prose has about 4, code and other scripts fewer; the estimate errs upwards
-TOKENS_PER_MESSAGE = 8
 OUTPUT_TOKENS_FLOOR = 1024  # requested if only an estimate says that nothing is left
 KEY_CHARS_MAX = 4096
 REFUSED_MEMBERS_MAX = 8  # of one request
@@ -263,30 +255,6 @@ class RemoteModel:
         else:
             left = max(min(OUTPUT_TOKENS_FLOOR, self.window // 2), self.window - estimate_request_tokens(request))
         return None if asked is None else min(asked, left)
-
-
-def estimate_request_tokens(request: ModelRequest) -> int:
-    """Estimate the tokens of a request from its bytes; the estimate is rather too high."""
-    texts = [request.system]
-    for tool in request.tools:
-        texts += [tool.name, tool.description, tool.parameters]
-    overhead = TOKENS_PER_MESSAGE * (len(request.tools) + 1)
-    return _estimate_text_tokens(texts) + overhead + estimate_message_tokens(request.messages)
-
-
-def estimate_message_tokens(messages: Sequence[OutMessage]) -> int:
-    """Estimate the tokens of messages from their bytes; the estimate is rather too high."""
-    texts: list[str] = []
-    for message in messages:
-        texts.append(message.whole if isinstance(message, UserMessage) else message.text)
-        if isinstance(message, AssistantMessage):
-            texts.append(message.reasoning or "")
-            texts += [text for call in message.calls for text in (call.tool, call.arguments)]
-    return _estimate_text_tokens(texts) + TOKENS_PER_MESSAGE * len(messages)
-
-
-def _estimate_text_tokens(texts: Sequence[str]) -> int:
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // BYTES_PER_TOKEN
 
 
 def _address(access: Access) -> str:

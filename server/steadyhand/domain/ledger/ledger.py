@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 import attrs
 
 from steadyhand.domain.ledger.attempt_states import AttemptRecord, advance
+from steadyhand.domain.ledger.compaction import NOT_COMPACTED, Standing, has_cut, standing_in
 from steadyhand.domain.ledger.state import (
     Attempt,
     Intention,
@@ -27,6 +28,7 @@ from steadyhand.domain.records.record import (
     Assistant,
     Attached,
     Cancel,
+    Compaction,
     Damage,
     Ended,
     Epoch,
@@ -91,6 +93,7 @@ class Ledger:
     workspace: str | None = None  # URI of the folder that the session is bound to now; None: no folder
     folders: tuple[str, ...] = ()  # URIs of the client's folders at the latest turn; empty: the session's alone
     said: list[TranscriptEntry] = attrs.field(factory=list)
+    standing: Standing = NOT_COMPACTED  # the compaction of the conversation that counts now (row K4)
     turns: dict[str, Turn] = attrs.field(factory=dict)
     turns_before: set[str] = attrs.field(factory=set)  # ids of the turns before the latest rebind (row S10)
     calls: dict[str, ToolCall] = attrs.field(factory=dict)
@@ -100,6 +103,7 @@ class Ledger:
     grants: list[Permission] = attrs.field(factory=list)
     instructions: str | None = None  # text of the workspace's AGENTS.md; None: none was read
     usage: list[Usage] = attrs.field(factory=list)
+    counted: list[Usage] = attrs.field(factory=list)  # of the present conversation, since it was last shortened
     usage_sums: UsageSums = attrs.field(factory=UsageSums)
     jobs: dict[str, Job] = attrs.field(factory=dict)  # job id → its latest record
     rewinds: dict[str, Rewind] = attrs.field(factory=dict)  # turn id of a rewind that is done → its record
@@ -181,7 +185,7 @@ class Ledger:
                 self._files_about = None
                 if record.replaces is not None:
                     self._replace(record.replaces, record.epoch)
-                self._begin(record, stamped.at)
+                self._begin(record, stamped)
             case Attached():
                 if (turn := self.turns.get(record.turn_id)) and turn.attached is None:
                     turn.attached, turn.shown = record.text, record.shown
@@ -200,17 +204,22 @@ class Ledger:
             case Supplied():
                 self._supply(record)
             case Notice():
-                self.said.append(TranscriptEntry(stamped.at, record, record.turn_id or ""))
+                self.said.append(_entry(stamped, record, record.turn_id or ""))
                 self.noticed.add(record.attempt_id or record.turn_id or record.message_id)
                 about = self.attempts.get(record.attempt_id) if record.attempt_id else None
                 if about is not None and about.settlement is not None:
                     about.told = True
             case Told():
                 self._note_subject(record)
-                self._tell(TranscriptEntry(stamped.at, record, record.turn_id or ""), record, previous)
+                self._tell(_entry(stamped, record, record.turn_id or ""), record, previous)
             case Usage():
                 self.usage.append(record)
                 self.usage_sums.add(record)
+                if not record.auxiliary and ((turn := self.turns.get(record.turn_id)) is None or turn.is_in_history):
+                    self.counted.append(record)
+            case Compaction():
+                self.said.append(_entry(stamped, record, record.turn_id))
+                self._follow_shortened()
             case Title():
                 if record.source != "auto" or self.title_source != "user":
                     self.title, self.title_source = record.title, record.source
@@ -293,13 +302,13 @@ class Ledger:
         found = {one.place: one for key in wanted.keys for one in self._attempts_by_intention.get(key, ())}
         return [found[place] for place in sorted(found)]
 
-    def _begin(self, record: User, at: str) -> None:
+    def _begin(self, record: User, stamped: Stamped) -> None:
         turn = self.turns[record.turn_id] = Turn(
             record.turn_id,
             record.client_message_id,
             record.prompt,
             record.command,
-            at,
+            stamped.at,
             self.epoch,
             file_events=len(self.file_events),
         )
@@ -307,7 +316,7 @@ class Ledger:
         self.queue.pop(record.client_message_id, None)
         # A resend is compared with the text that was sent first, even if the queued prompt was edited since.
         self.prompts.setdefault(record.client_message_id, (record.turn_id, record.prompt))
-        self.said.append(TranscriptEntry(at, record, record.turn_id))
+        self.said.append(_entry(stamped, record, record.turn_id))
 
     def _enqueue(self, record: Queue, at: str) -> None:
         if record.removed:
@@ -327,6 +336,10 @@ class Ledger:
     def has_conversation_of(self, turn_id: str) -> bool:
         """Return whether the turn's prompt is part of the conversation, and was not rewound."""
         return any(isinstance(said.record, User) and said.turn_id == turn_id for said in self.said)
+
+    def stays_told(self, message_id: str) -> bool:
+        """Return whether a stored message is true as long as the session lasts: of folders and of instructions."""
+        return self._subjects.get(message_id) == ()
 
     def undone_turns(self) -> frozenset[str]:
         """Return the turns whose files a rewind took back that was not undone since."""
@@ -352,11 +365,17 @@ class Ledger:
             before = tuple(said for said in self.said if said.turn_id != record.turn_id)
             self._conversations[record.turn_id] = before
             self.said = [*self._conversation_before(record.target, before), *own]
+            self._follow_shortened()
 
     def _replace(self, turn_id: str, epoch: str | None) -> None:
         """Take back the conversation from a turn's prompt on; another prompt follows."""
         self.epoch = epoch or self.epoch
         self.said = [*self._conversation_before(turn_id, tuple(self.said))]
+        self._follow_shortened()
+
+    def _follow_shortened(self) -> None:
+        """Find the compaction that counts now. What a provider counted of the conversation before counts no more."""
+        self.standing, self.counted = standing_in(self.said), []
 
     def _tell(self, entry: TranscriptEntry, told: Told, previous: Record | None) -> None:
         """Add a stored message; of the files directly behind a prompt that replaces another, before it (row S8)."""
@@ -386,7 +405,12 @@ class Ledger:
         here = {said.record.message_id for said in before}
         order = list(self.turns)
         removed = set(order[order.index(turn_id) :]) if turn_id in self.turns else set[str]()
-        rest = [said for said in now if said.record.message_id not in here and self._outlives(said.record, removed)]
+        rest = [
+            said
+            for said in now
+            if said.record.message_id not in here
+            and (has_cut(before, said.record) or self._outlives(said.record, removed))
+        ]
         return (*before, *rest)
 
     def _outlives(self, record: Record, removed: Collection[str]) -> bool:
@@ -412,7 +436,7 @@ class Ledger:
             return
         if record.goes_on and self._join_rest(record):
             return
-        self.said.append(TranscriptEntry(stamped.at, record, record.turn_id))
+        self.said.append(_entry(stamped, record, record.turn_id))
         for proposed in record.calls:
             self._propose(record.turn_id, proposed)
 
@@ -570,6 +594,10 @@ class Ledger:
         return attempt
 
 
+def _entry(stamped: Stamped, record: User | Assistant | Notice | Told | Compaction, turn_id: str) -> TranscriptEntry:
+    return TranscriptEntry(stamped.at, record, turn_id, stamped.seq, stamped.sum)
+
+
 def _is_ended(call: ToolCall) -> bool:
     """Return whether nothing of a call is open: every attempt has ended, or it has a reply and no attempt."""
     if call.attempts:
@@ -577,7 +605,7 @@ def _is_ended(call: ToolCall) -> bool:
     return call.reply is not None
 
 
-_PASSED_OVER = (Result, Settlement, Permission, ToolResult, User, Queue, ModeSet, Review, Rewind)
+_PASSED_OVER = (Result, Settlement, Permission, ToolResult, User, Queue, ModeSet, Review, Rewind, Compaction)
 """Records that do not count in an unacknowledged tail.
 
 A prompt there was refused, so sending it again repeats nothing.

@@ -13,6 +13,7 @@ from steadyhand.domain.records.prompt import Prompt
 from steadyhand.domain.records.record import (
     Assistant,
     Check,
+    Compaction,
     EffectClass,
     Ended,
     Inspection,
@@ -212,8 +213,10 @@ class TranscriptEntry:
     """One entry of the conversation, in journal order."""
 
     at: str
-    record: User | Assistant | Notice | Told
+    record: User | Assistant | Notice | Told | Compaction
     turn_id: str
+    seq: int = 0  # of its record in the journal; 0: the journal does not hold it
+    sum: str = ""  # of its record's line
 
 
 @frozen

@@ -21,6 +21,7 @@ class UsageSums:
     cache_hit: int = 0
     cache_miss: int = 0
     is_complete: bool = True  # every request reported its tokens
+    auxiliary: tuple[int, int, int] = (0, 0, 0)  # requests, input and output of summaries and titles (row K4)
     last_currency: str | None = None
     _amounts: dict[str | None, Decimal] = attrs.field(factory=dict)
     _counted: dict[str | None, int] = attrs.field(factory=dict)
@@ -30,6 +31,9 @@ class UsageSums:
         self.requests += 1
         self.input += used.input
         self.output += used.output
+        if used.auxiliary:
+            requests, read, written = self.auxiliary
+            self.auxiliary = (requests + 1, read + used.input, written + used.output)
         self.cache_hit += used.cache_hit
         self.cache_miss += used.cache_miss
         self.is_complete = self.is_complete and used.complete

@@ -14,6 +14,8 @@ import attrs
 from steadyhand_values import frozen
 
 FinishReason = Literal["stop", "calls", "length", "filtered", "unknown"]
+RequestPurpose = Literal["turn", "summary", "title"]
+"""What an answer is for; only the practice model needs to know."""
 
 TroubleKind = Literal[
     "other",
@@ -114,6 +116,7 @@ class ModelRequest:
     thinking: bool = True  # False: ask without reasoning if the provider can (after trouble "reasoning")
     can_call: bool = True  # False: the tools are listed only to keep the prefix stable; none may be called
     is_continuation: bool = False  # True: the last message is an AssistantMessage to continue (row P2); no tools
+    purpose: RequestPurpose = "turn"
 
 
 @frozen

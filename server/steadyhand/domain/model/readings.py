@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from steadyhand.domain.ledger.compaction import NOT_COMPACTED
 from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.ledger.state import Attempt, ToolCall, TranscriptEntry
 from steadyhand.domain.records.identity import BadArguments, parse_arguments
@@ -75,6 +76,7 @@ class GrowingReadings:
         self._ledger: Ledger | None = None
         self._said: list[TranscriptEntry] = []
         self._turns_before: set[str] = set()
+        self._standing = NOT_COMPACTED
         self._files: dict[str, Reading] = {}
         self._entries = 0  # entries of the history that are in `_files`
         self._place = 0
@@ -82,9 +84,11 @@ class GrowingReadings:
     def fold(self, ledger: Ledger, call_id: str) -> Readings:
         """As `fold_readings`."""
         is_other = ledger is not self._ledger or ledger.turns_before is not self._turns_before
+        is_other = is_other or ledger.standing is not self._standing
         if is_other or ledger.said is not self._said:  # a rebind ends readings, and a rewind replaces the history
             self._ledger, self._said, self._turns_before = ledger, ledger.said, ledger.turns_before
-            self._files, self._entries, self._place = {}, 0, 0
+            self._standing = ledger.standing
+            self._files, self._entries, self._place = {}, ledger.standing.place, 0
         wanted = ledger.calls.get(call_id)
         turn_id = wanted.turn_id if wanted is not None else None
         while self._entries < len(ledger.said):
@@ -140,13 +144,14 @@ def _add_entry(
     is_same_answer = call_id in ids
     for call in (ledger.calls[one] for one in (ids[: ids.index(call_id)] if is_same_answer else ids)):
         place += 1
-        _add_call(found, call, place, is_same_answer, call.turn_id == turn_id)
+        is_shown = not is_same_answer and call.call_id not in ledger.standing.omitted
+        _add_call(found, call, place, is_shown, call.turn_id == turn_id)
     return place
 
 
-def _add_call(found: Readings, call: ToolCall, place: int, is_same_answer: bool, is_same_turn: bool) -> None:
+def _add_call(found: Readings, call: ToolCall, place: int, is_shown: bool, is_same_turn: bool) -> None:
     reply = call.reply if call.supplied is None else None
-    if reply is not None and not is_same_answer:
+    if reply is not None and is_shown:
         for shown in reply.shown:
             _add(found.files, shown, place)
         if call.tool == "read_file" and call.attempt is not None and _is_without_content(reply):

@@ -10,6 +10,9 @@ A stored message of a turn stands behind the replies of the answer before it, an
 stands behind the answer that the model was giving when it was recorded, since that request went out without it. One
 that was recorded outside a turn goes out before the next user text (row G15).
 
+A compaction stands first, and what it was cut behind is not sent (row K4). Of the calls that it names the outputs are
+left out.
+
 `validate` is the last check before the bytes are sent. It changes nothing; what it finds is a defect of ours.
 """
 
@@ -17,12 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from steadyhand.domain.ledger.compaction import sent_entries
 from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.ledger.state import ToolCall, TranscriptEntry
 from steadyhand.domain.model.attachment_text import NEVER_READ
 from steadyhand.domain.model.messages import AssistantMessage, OutgoingCall, OutMessage, ReplyMessage, UserMessage
 from steadyhand.domain.records.identity import BadArguments, parse_arguments
-from steadyhand.domain.records.record import Assistant, Notice, Supplied, Told, ToolResult, User
+from steadyhand.domain.records.record import Assistant, Compaction, Notice, Supplied, Told, ToolResult, User
 from steadyhand.domain.views.sentences import outcome_of, state_of, supplied_reply, unrecorded_verdict
 from steadyhand_values import pattern
 
@@ -32,6 +36,8 @@ UNNAMED = "invalid_tool_name"
 """Sent in place of a tool name that providers reject."""
 EMPTY_REPLY = "(no output)"
 """Sent in place of a blank reply, since providers reject one."""
+OMITTED_REPLY = "[output left out]"
+"""Sent in place of an output that a compaction leaves out."""
 
 
 class Invalid(AssertionError):
@@ -40,7 +46,12 @@ class Invalid(AssertionError):
 
 def missing_replies(ledger: Ledger) -> list[Supplied]:
     """Return the words for missing replies that are not supplied yet; the caller records them before they are sent."""
-    return missing_replies_of(ledger, ledger.said)
+    return missing_replies_of(ledger, entries_sent(ledger))
+
+
+def entries_sent(ledger: Ledger) -> Sequence[TranscriptEntry]:
+    """Return the entries of the history that are sent."""
+    return sent_entries(ledger.said, ledger.standing)
 
 
 def missing_replies_of(ledger: Ledger, entries: Iterable[TranscriptEntry]) -> list[Supplied]:
@@ -54,7 +65,7 @@ def missing_replies_of(ledger: Ledger, entries: Iterable[TranscriptEntry]) -> li
 
 def outgoing_messages(ledger: Ledger, aside: UserMessage | None = None) -> tuple[OutMessage, ...]:
     """Return the whole history as it is sent. `aside` is added at its end, for the one request of a quick question."""
-    messages, notices = messages_of(ledger, ledger.said, ())
+    messages, notices = messages_of(ledger, entries_sent(ledger), ())
     return (*messages, *notices, aside) if aside is not None else tuple(messages)
 
 
@@ -85,6 +96,8 @@ def messages_of(
                 if not user.command and not user.aside and user.text.strip():
                     messages += [*notices, UserMessage(user.text, user.message_id, _attachment_text(ledger, user))]
                     notices = []
+            case Compaction() as compaction:
+                messages.append(UserMessage(compaction.text, compaction.message_id, is_told=True))
             case Assistant(message_id=message_id) as assistant if message_id in sent and not assistant.withdrawn:
                 messages += _assistant(ledger, assistant)
                 messages += behind.get(message_id, ())
@@ -199,10 +212,13 @@ def _assistant(ledger: Ledger, record: Assistant) -> Iterator[OutMessage]:
         call = ledger.calls[proposed.call_id]
         outcome, reason = outcome_of(call)
         state = state_of(outcome or unrecorded_verdict(call) or "unknown")
-        yield ReplyMessage(proposed.call_id, _reply_text(call, call.reply), state, reason)
+        is_omitted = call.call_id in ledger.standing.omitted
+        yield ReplyMessage(proposed.call_id, _reply_text(call, call.reply, is_omitted), state, reason)
 
 
-def _reply_text(call: ToolCall, reply: ToolResult | None) -> str:
+def _reply_text(call: ToolCall, reply: ToolResult | None, is_omitted: bool) -> str:
+    if is_omitted:
+        return OMITTED_REPLY
     text = reply.text if reply is not None and call.supplied is None else call.supplied  # words once sent stay
     assert text is not None, "missing replies are supplied before the history goes out"
     return text if text.strip() else EMPTY_REPLY

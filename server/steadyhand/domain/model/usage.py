@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.model.messages import AssistantMessage, OutMessage
-from steadyhand.domain.views.types import Billed, Cost, UsageView
+from steadyhand.domain.views.types import Auxiliary, Billed, Cost, UsageView
 from steadyhand_values import frozen
 
 SHOWN_PLACE = Decimal("0.000001")
@@ -21,20 +21,14 @@ SHOWN_PLACE = Decimal("0.000001")
 def known_input_tokens(ledger: Ledger, messages: Sequence[OutMessage]) -> tuple[int | None, int | None]:
     """Return how many tokens the last request is known to have read, and how many of the messages they count.
 
-    The count ends before the last answer. (None, None): the session's present model has not told.
+    The count ends before the last answer. (None, None): the session's present model has not told, or the conversation
+    was shortened since.
     """
-    of_history = (used for used in reversed(ledger.usage) if _in_history(ledger, used.turn_id))
-    last = next(of_history, None)
+    last = ledger.counted[-1] if ledger.counted else None
     if last is None or not last.complete or last.model != ledger.model:
         return None, None
     places = range(len(messages) - 1, -1, -1)
     return last.input, next((place for place in places if isinstance(messages[place], AssistantMessage)), 0)
-
-
-def _in_history(ledger: Ledger, turn_id: str) -> bool:
-    """Return whether the turn is in the history; a quick question's input is no prefix of the next request."""
-    turn = ledger.turns.get(turn_id)
-    return turn is None or turn.is_in_history
 
 
 @frozen
@@ -56,11 +50,12 @@ def usage_view(ledger: Ledger) -> UsageView:
     It is incomplete if some request reported no tokens, or if the cost is not that of all requests.
     """
     sums = ledger.usage_sums
-    last = ledger.usage[-1] if ledger.usage else None
+    last = next((used for used in reversed(ledger.usage) if not used.auxiliary), None)
+    auxiliary = Auxiliary(*sums.auxiliary) if sums.auxiliary[0] else None
     billed = Billed(sums.input, sums.output, sums.cache_hit, sums.cache_miss)
     cost, whole = _cost(ledger)
     complete = sums.is_complete and whole
-    return UsageView(billed, last.context if last else 0, complete, last.window if last else None, cost)
+    return UsageView(billed, last.context if last else 0, complete, last.window if last else None, cost, auxiliary)
 
 
 def _cost(ledger: Ledger) -> tuple[Cost | None, bool]:

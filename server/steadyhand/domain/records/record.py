@@ -600,6 +600,48 @@ class Told:
 
 
 @frozen(kw_only=True)
+class CompactionCut:
+    """The last record of the conversation that a compaction replaces. `seq` 0: it replaces nothing."""
+
+    seq: int
+    sum: str  # of its line, 8 hex digits
+
+
+@frozen(kw_only=True)
+class SizeBefore:
+    """The conversation that went to the model before a compaction."""
+
+    messages: int
+    context_tokens: int  # of a request with it; an estimate where no provider has counted
+
+
+@frozen(kw_only=True)
+class SizeAfter:
+    """The conversation that goes to the model after a compaction."""
+
+    messages: int
+    context_tokens: int | None = None  # estimated; None: not known
+
+
+@frozen(kw_only=True)
+class Compaction:
+    """From here on `text` stands in the place of the conversation up to the cut (row K4). Nothing is rewritten.
+
+    It counts only as long as the record of the cut is part of the conversation."""
+
+    kind: ClassVar[str] = "compaction"
+    message_id: str
+    turn_id: str  # of its own, or the one that ran
+    epoch: str  # 32 hex digits
+    cut: CompactionCut
+    text: str  # the first message after the cut; empty if nothing is cut off
+    automatic: bool
+    before: SizeBefore
+    after: SizeAfter
+    omitted: tuple[str, ...] = ()  # calls behind the cut whose outputs are left out
+
+
+@frozen(kw_only=True)
 class Usage:
     """The tokens and the cost of one request."""
 
@@ -615,6 +657,7 @@ class Usage:
     model: ModelName | None = None  # which was asked; None: written by a version that did not record it
     cost: str | None = None  # decimal number, at the price of that time; None: unknown
     currency: str | None = None  # ISO 4217; None beside a cost: nothing is billed
+    auxiliary: bool = False  # True: of a summary or a title, so it says nothing of the conversation's size (row K4)
 
 
 @frozen(kw_only=True)
@@ -720,7 +763,7 @@ class Damage:
 Record: TypeAlias = (
     "SessionHeader | Epoch | Origin | Rebind | Folders | User | Attached | Instructions | Assistant | ToolResult"
     " | Intent | Started | Result | Permission | Forget | Inspection | Settlement | Reject | Supplied | Notice | Told"
-    " | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job | Damage | Review | Rewind"
+    " | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job | Damage | Review | Rewind | Compaction"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
@@ -757,6 +800,7 @@ KINDS: dict[str, type] = {
         Damage,
         Review,
         Rewind,
+        Compaction,
     )
 }
 """The kind on disk → its class."""

@@ -17,6 +17,7 @@ from steadyhand.domain.records.identity import BadArguments, parse_arguments
 from steadyhand.domain.records.record import (
     Assistant,
     ChangedDuring,
+    Compaction,
     EndReason,
     FileChange,
     Notice,
@@ -30,11 +31,14 @@ from steadyhand.domain.text.hidden_characters import show_hidden_in_value
 from steadyhand.domain.views.changed_files import net_changes
 from steadyhand.domain.views.sentences import outcome_of, state_of, unrecorded_verdict
 from steadyhand.domain.views.types import (
+    AfterCompaction,
+    BeforeCompaction,
     CallState,
     CallView,
     ChangedDuringView,
     ChangedFile,
     ChangedInCall,
+    CompactionNote,
     ExitView,
     FileView,
     MessageView,
@@ -174,6 +178,9 @@ def message_view(ledger: Ledger, said: TranscriptEntry, live: LiveState, root: s
             )
         case Notice() | Told():
             return MessageView(record.message_id, said.turn_id, "notice", said.at, record.text)
+        case Compaction():
+            note = compaction_note(record)
+            return MessageView(record.message_id, said.turn_id, "notice", said.at, record.text, compaction=note)
         case Assistant():
             calls = tuple(call_view(ledger.calls[call.call_id], live, root) for call in record.calls)
             return MessageView(
@@ -185,6 +192,12 @@ def message_view(ledger: Ledger, said: TranscriptEntry, live: LiveState, root: s
                 record.reasoning,
                 calls=calls or None,
             )
+
+
+def compaction_note(record: Compaction) -> CompactionNote:
+    """Return what a compaction made of the conversation."""
+    before = BeforeCompaction(record.before.messages, record.before.context_tokens)
+    return CompactionNote(before, AfterCompaction(record.after.messages), record.automatic)
 
 
 def message_views(ledger: Ledger, tail: int, live: LiveState, root: str | None) -> tuple[tuple[MessageView, ...], bool]:
@@ -210,7 +223,7 @@ def _in_turn(view: MessageView, turn_id: str) -> MessageView:
     return view if view.turn_id else attrs.evolve(view, turn_id=turn_id)
 
 
-def _hidden(record: User | Assistant | Notice | Told) -> bool:
+def _hidden(record: User | Assistant | Notice | Told | Compaction) -> bool:
     """Return whether nobody who opens the session sees it: withdrawn text, and quick questions."""
     match record:
         case Assistant():
@@ -219,6 +232,8 @@ def _hidden(record: User | Assistant | Notice | Told) -> bool:
             return record.aside
         case Notice() | Told():
             return False
+        case Compaction():
+            return not record.text
 
 
 def queue_view(ledger: Ledger, epoch: str | None, resumed: bool) -> tuple[QueuedView, ...]:

@@ -197,6 +197,7 @@ class MessageView:
     client_message_id: str | None = None
     calls: tuple[CallView, ...] | None = None
     again: str | None = None
+    compaction: CompactionNote | None = None
 
 
 @frozen
@@ -505,6 +506,55 @@ class ModelTold:
 
 
 @frozen
+class BeforeCompaction:
+    """What went to the model before a compaction."""
+
+    messages: int
+    context_tokens: int
+
+
+@frozen
+class AfterCompaction:
+    """What goes to the model after a compaction."""
+
+    messages: int
+
+
+@frozen
+class Compacted:
+    """The conversation was compacted (row K4). `text`: what the model gets in the place of the earlier messages."""
+
+    message_id: str
+    text: str
+    before: BeforeCompaction
+    after: AfterCompaction
+    automatic: bool
+    kind: Literal["compacted"] = "compacted"
+
+
+CompactWhy = Literal["short", "changed", "refused", "cost", "cancelled"]
+
+
+@frozen
+class CompactResult:
+    """What a compaction came to. `why`: why it was not carried out."""
+
+    compacted: bool
+    why: CompactWhy | None = None
+    before: BeforeCompaction | None = None
+    after: AfterCompaction | None = None
+
+
+@frozen
+class CompactionNote:
+    """What a message is that stands in the place of an earlier part of the conversation."""
+
+    before: BeforeCompaction
+    after: AfterCompaction
+    automatic: bool
+
+
+@frozen
 class ChangedInCall:
     """One file that changed while a command of the turn ran."""
 
@@ -559,18 +609,29 @@ class Cost:
 
 
 @frozen
+class Auxiliary:
+    """The part of the usage that went into summaries and titles."""
+
+    requests: int
+    input: int
+    output: int
+
+
+@frozen
 class UsageView:
-    """What a session used. `context`: tokens of the last request."""
+    """What a session used. `context`: tokens of the last request of the conversation itself."""
 
     billed: Billed
     context: int
     complete: bool
     window: int | None = None
     cost: Cost | None = None
+    auxiliary: Auxiliary | None = None
 
 
 Event: TypeAlias = (
-    "Began | TextDelta | CallChanged | PlanChanged | UsageChanged | Warned | Noticed | ModelTold | TurnEnded"
+    "Began | TextDelta | CallChanged | PlanChanged | UsageChanged | Warned | Noticed | ModelTold | Compacted"
+    " | TurnEnded"
 )
 
 
