@@ -104,11 +104,21 @@ export interface Cost {
   readonly currency: string;
 }
 
+/** What went into summaries and titles; part of `billed` and of the cost. */
+export interface AuxiliaryUsage {
+  /** how many requests */
+  readonly requests: Count;
+  /** tokens read */
+  readonly input: Count;
+  /** tokens written */
+  readonly output: Count;
+}
+
 /** What a session used, over all restarts. */
 export interface Usage {
   /** summed over requests */
   readonly billed: BilledTokens;
-  /** tokens of the last request */
+  /** tokens of the last request of the conversation itself */
   readonly context: Count;
   /** tokens that the model can take; absent when unknown */
   readonly window?: Count;
@@ -116,6 +126,22 @@ export interface Usage {
   readonly cost?: Cost;
   /** false when some request reported no tokens, or the cost is not that of all requests */
   readonly complete: boolean;
+  /** of summaries and titles; absent when there were none */
+  readonly auxiliary?: AuxiliaryUsage;
+}
+
+/** What went to the model before a compaction. */
+export interface BeforeCompaction {
+  /** how many messages */
+  readonly messages: Count;
+  /** of a request with them; an estimate where no provider has counted */
+  readonly contextTokens: Count;
+}
+
+/** What goes to the model after a compaction. */
+export interface AfterCompaction {
+  /** how many messages */
+  readonly messages: Count;
 }
 
 /** The process that owns a session. */
@@ -368,6 +394,22 @@ export interface ToldEvent {
   readonly text: string;
 }
 
+/** The conversation was compacted. `session/open` has the same text as a message with `compaction`. */
+export interface CompactedEvent {
+  /** always "compacted" */
+  readonly kind: "compacted";
+  /** of the message that stands in the place of the earlier ones */
+  readonly messageId: Id;
+  /** its text, whole */
+  readonly text: string;
+  /** what went to the model before */
+  readonly before: BeforeCompaction;
+  /** what goes to it from here on */
+  readonly after: AfterCompaction;
+  /** false: somebody asked for it */
+  readonly automatic: boolean;
+}
+
 /** One file that changed while a command of the turn ran, by it or by somebody else. */
 export interface ChangedInCall {
   /** relative to the workspace with `/`, absolute if outside */
@@ -394,7 +436,7 @@ export interface EndedEvent {
   readonly protected?: readonly string[];
 }
 
-export type Event = BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | ToldEvent | EndedEvent;
+export type Event = BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | ToldEvent | CompactedEvent | EndedEvent;
 
 /** One event of one turn. */
 export interface TurnEvent {
@@ -871,6 +913,16 @@ export interface Session {
   readonly origin?: SessionOrigin;
 }
 
+/** What a compaction made of the conversation. */
+export interface CompactionNote {
+  /** what went to the model before */
+  readonly before: BeforeCompaction;
+  /** what went to it right after */
+  readonly after: AfterCompaction;
+  /** false: somebody asked for it */
+  readonly automatic: boolean;
+}
+
 /** One message of the conversation. The reply of a tool is in its Call. */
 export interface Message {
   /** made by the server */
@@ -893,6 +945,8 @@ export interface Message {
   readonly calls?: readonly Call[];
   /** of a user message: the turn whose failed request it sent again; absent otherwise */
   readonly again?: Id;
+  /** of a notice in the place of an earlier part; absent otherwise */
+  readonly compaction?: CompactionNote;
 }
 
 /** Create a session and open it. */
@@ -1129,6 +1183,28 @@ export interface TurnReviseResult {
   readonly duplicate: boolean;
   /** with a new epoch */
   readonly session: Session;
+}
+
+/** Replace the earlier conversation by a summary, as far as the model is concerned. */
+export interface SessionCompactParams {
+  /** the session */
+  readonly sessionId: Id;
+  /** same as Session.epoch */
+  readonly epoch: Id;
+  /** what the summary should keep, at most 2,000 characters; absent: nothing in particular */
+  readonly focus?: string;
+}
+
+/** What the compaction came to. */
+export interface SessionCompactResult {
+  /** whether it was committed */
+  readonly compacted: boolean;
+  /** why it was not; absent if it was */
+  readonly why?: "short" | "changed" | "refused" | "cost" | "cancelled";
+  /** what went to the model before; absent if nothing was committed */
+  readonly before?: BeforeCompaction;
+  /** what goes to it from here on; absent if nothing was committed */
+  readonly after?: AfterCompaction;
 }
 
 /** Read what a session used. */
@@ -1580,6 +1656,7 @@ export interface RequestsToServer {
   readonly "steadyhand/session/rename": { readonly params: SessionRenameParams; readonly result: Session };
   readonly "steadyhand/session/delete": { readonly params: SessionDeleteParams; readonly result: Nothing };
   readonly "steadyhand/session/fork": { readonly params: SessionForkParams; readonly result: Session };
+  readonly "steadyhand/session/compact": { readonly params: SessionCompactParams; readonly result: SessionCompactResult };
   readonly "steadyhand/session/export": { readonly params: SessionExportParams; readonly result: SessionExportResult };
   readonly "steadyhand/session/setMode": { readonly params: SessionSetModeParams; readonly result: Session };
   readonly "steadyhand/session/setModel": { readonly params: SessionSetModelParams; readonly result: Session };

@@ -76,6 +76,7 @@ METHODS: tuple[Method, ...] = (
     _request("session/rename", session.SessionRenameParams, session.Session),
     _request("session/delete", session.SessionDeleteParams, values.Nothing),
     _request("session/fork", session.SessionForkParams, session.Session),
+    _request("session/compact", session.SessionCompactParams, session.SessionCompactResult),
     _request("session/export", session.SessionExportParams, session.SessionExportResult),
     _request("session/setMode", session.SessionSetModeParams, session.Session),
     _request("session/setModel", session.SessionSetModelParams, session.Session),

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 from steadyhand_protocol.recovery import Snapshot
 from steadyhand_protocol.turn import Attachments, Call, Queued
 from steadyhand_protocol.values import (
+    AfterCompaction,
+    BeforeCompaction,
     ChangedPath,
     ClientMessageId,
     Count,
@@ -68,6 +70,15 @@ class Session:
 
 
 @frozen(kw_only=True)
+class CompactionNote:
+    """What a compaction made of the conversation."""
+
+    before: BeforeCompaction  # what went to the model before
+    after: AfterCompaction  # what went to it right after
+    automatic: bool  # false: somebody asked for it
+
+
+@frozen(kw_only=True)
 class Message:
     """One message of the conversation. The reply of a tool is in its Call."""
 
@@ -81,6 +92,7 @@ class Message:
     client_message_id: ClientMessageId | None = None  # of a user message; absent otherwise
     calls: tuple[Call, ...] | None = None  # of an assistant message, in the order of the model; absent when none
     again: Id | None = None  # of a user message: the turn whose failed request it sent again; absent otherwise
+    compaction: CompactionNote | None = None  # of a notice in the place of an earlier part; absent otherwise
 
 
 @frozen(kw_only=True)
@@ -299,6 +311,25 @@ class TurnReviseResult:
     accepted: Literal[True] = True  # always true
     duplicate: bool  # this client message id was known already
     session: Session  # with a new epoch
+
+
+@frozen(kw_only=True)
+class SessionCompactParams:
+    """Replace the earlier conversation by a summary, as far as the model is concerned."""
+
+    session_id: Id  # the session
+    epoch: Id  # same as Session.epoch
+    focus: str | None = None  # what the summary should keep, at most 2,000 characters; absent: nothing in particular
+
+
+@frozen(kw_only=True)
+class SessionCompactResult:
+    """What the compaction came to."""
+
+    compacted: bool  # whether it was committed
+    why: Literal["short", "changed", "refused", "cost", "cancelled"] | None = None  # why it was not; absent if it was
+    before: BeforeCompaction | None = None  # what went to the model before; absent if nothing was committed
+    after: AfterCompaction | None = None  # what goes to it from here on; absent if nothing was committed
 
 
 @frozen(kw_only=True)

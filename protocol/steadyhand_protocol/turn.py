@@ -9,7 +9,9 @@ from typing import Annotated, Literal, TypeAlias
 from steadyhand_protocol.values import (
     ATTACHMENT_TEXT_BYTES_MAX,
     ATTACHMENTS_COUNT_MAX,
+    AfterCompaction,
     AtMost,
+    BeforeCompaction,
     Change,
     ChangedPath,
     ClientMessageId,
@@ -234,6 +236,18 @@ class ToldEvent:
 
 
 @frozen(kw_only=True)
+class CompactedEvent:
+    """The conversation was compacted. `session/open` has the same text as a message with `compaction`."""
+
+    kind: Literal["compacted"] = "compacted"  # always "compacted"
+    message_id: Id  # of the message that stands in the place of the earlier ones
+    text: str  # its text, whole
+    before: BeforeCompaction  # what went to the model before
+    after: AfterCompaction  # what goes to it from here on
+    automatic: bool  # false: somebody asked for it
+
+
+@frozen(kw_only=True)
 class ChangedInCall:
     """One file that changed while a command of the turn ran, by it or by somebody else."""
 
@@ -255,7 +269,16 @@ class EndedEvent:
 
 
 Event: TypeAlias = (
-    BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | ToldEvent | EndedEvent
+    BeganEvent
+    | DeltaEvent
+    | CallEvent
+    | PlanEvent
+    | UsageEvent
+    | WarningEvent
+    | NoticeEvent
+    | ToldEvent
+    | CompactedEvent
+    | EndedEvent
 )
 
 

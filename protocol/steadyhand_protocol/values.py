@@ -166,14 +166,39 @@ class Cost:
 
 
 @frozen(kw_only=True)
+class AuxiliaryUsage:
+    """What went into summaries and titles; part of `billed` and of the cost."""
+
+    requests: Count  # how many requests
+    input: Count  # tokens read
+    output: Count  # tokens written
+
+
+@frozen(kw_only=True)
 class Usage:
     """What a session used, over all restarts."""
 
     billed: BilledTokens  # summed over requests
-    context: Count  # tokens of the last request
+    context: Count  # tokens of the last request of the conversation itself
     window: Count | None = None  # tokens that the model can take; absent when unknown
     cost: Cost | None = None  # absent when no price is known or nothing was billed
     complete: bool  # false when some request reported no tokens, or the cost is not that of all requests
+    auxiliary: AuxiliaryUsage | None = None  # of summaries and titles; absent when there were none
+
+
+@frozen(kw_only=True)
+class BeforeCompaction:
+    """What went to the model before a compaction."""
+
+    messages: Count  # how many messages
+    context_tokens: Count  # of a request with them; an estimate where no provider has counted
+
+
+@frozen(kw_only=True)
+class AfterCompaction:
+    """What goes to the model after a compaction."""
+
+    messages: Count  # how many messages
 
 
 @frozen(kw_only=True)

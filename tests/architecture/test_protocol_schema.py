@@ -22,7 +22,7 @@ GENERATE_S_MAX = 60
 
 REQUESTS = """
     session/create session/list session/open session/close session/rebind session/rename session/delete
-    session/fork
+    session/fork session/compact
     session/export session/setMode session/setModel model/list model/check turn/start turn/status turn/cancel
     turn/events
     queue/edit queue/resume recovery/snapshot recovery/resolve checkpoint/list checkpoint/rewind usage

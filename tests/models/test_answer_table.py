@@ -13,6 +13,7 @@ import pytest
 
 from steadyhand.adapters.models.error_words import find_words, parse_body
 from steadyhand.domain.model.messages import Finish, ModelRequest, ProviderError, StreamPart, TextPart, UserMessage
+from steadyhand.domain.settings import CompactionSettings, Settings
 from steadyhand.domain.views.types import CallChanged, Event, TextDelta, Warned
 from tests.models.answer_table import FOLDER, Row, outcome_of, read_row, rows
 from tests.models.streams import DIALECTS, KEY, Dialect, Heard, remote
@@ -100,7 +101,8 @@ async def test_turn_that_ends_done_has_shown_something_or_says_why_not(tmp_path:
     110, 111)."""
     ok: list[StreamPart | Exception] = [TextPart("ok"), Finish("stop")]
     silent: list[str] = []
-    async with scripted_server(tmp_path) as stage:
+    settings = Settings(compaction=CompactionSettings(auto=False))  # after "too long" nothing else is asked
+    async with scripted_server(tmp_path, settings=settings) as stage:
         session = await stage.session()
         for row in of(dialect):
             stage.model.answers[:] = [play_of(row), ok]

@@ -14,7 +14,7 @@ import pytest
 from steadyhand.adapters.models.catalog import ModelCatalog
 from steadyhand.domain.model.usage import usage_view
 from steadyhand.domain.records.record import Assistant, ModelName
-from steadyhand.domain.settings import Settings
+from steadyhand.domain.settings import CompactionSettings, Settings
 from steadyhand.session import context
 from steadyhand.session.service import session_settings
 from tests.models.streams import KEY
@@ -65,7 +65,12 @@ async def test_nearly_full_window_lowers_the_limit_and_a_full_one_stops(tmp_path
     small = Small(970, 1000, 1010)
     workspace = Workspace.under(tmp_path)
     async with ScriptedProvider(answering=small) as served:
-        settings = Settings(model=ModelName("anthropic", "small"), base_url=served.address, key_variable="MINE")
+        settings = Settings(
+            model=ModelName("anthropic", "small"),
+            base_url=served.address,
+            key_variable="MINE",
+            compaction=CompactionSettings(auto=False),
+        )
         models = ModelCatalog(lambda: {"MINE": KEY})
         models.connect(lambda: settings, None)
         async with practice_server(workspace, models=models) as server:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
+from steadyhand.config.compaction import TITLES, WINDOW_EXPECTED, is_window, read_compaction
 from steadyhand.config.encodings import read_encodings
 from steadyhand.config.machine_scope import ignored_settings
 from steadyhand.config.prices import PRICES_EXPECTED, amount_of, is_amount, is_prices, prices_of
@@ -89,6 +90,9 @@ def read_settings(
         dialect=of_provider.take(
             "model.dialect", lambda v: v in DIALECT_SETTINGS, f"one of {', '.join(DIALECT_SETTINGS)}", "auto"
         ),
+        window=of_provider.take("model.window", is_window, WINDOW_EXPECTED, None),
+        compaction=read_compaction(sources),
+        titles=take("titles", lambda v: v in TITLES, f"one of {', '.join(TITLES)}", "firstLine"),
         environment_add=take("environment.add", _is_texts, "an object of names and strings", {}),
         rules=PermissionRules(
             allow=_rules(take, "allow", faults),

@@ -43,6 +43,19 @@ class SandboxSettings:
 
 
 @frozen
+class CompactionSettings:
+    """When and by which model a conversation is compacted (row K4)."""
+
+    auto: bool = True  # before a request that would fill the window, and after a provider's "too long"
+    at: float = 0.8  # share of the window above which that is
+    model: ModelName | None = None  # that summarises; None: the session's
+
+
+TitleSetting = Literal["firstLine", "model"]
+"""Where an automatic title comes from (row K5)."""
+
+
+@frozen
 class EncodingRule:
     """One entry of `files.encoding`: the encoding of the files that it fits (row W10)."""
 
@@ -62,6 +75,9 @@ class Settings:
     base_url: str | None = None  # address of the provider; None: its own
     key_variable: str | None = None  # environment variable with the provider's key; None: its usual one
     dialect: DialectSetting = "auto"  # of the provider's requests; auto: its usual one (row P6)
+    window: int | None = None  # tokens that the model takes; None: what its provider says
+    compaction: CompactionSettings = CompactionSettings()
+    titles: TitleSetting = "firstLine"
     environment_add: Mapping[str, str] = attrs.field(factory=dict)  # variables for children: name → value (row E1)
     rules: PermissionRules = NO_RULES
     trusted: bool = True  # False: the editor does not trust the workspace, so the agent only reads (row G2)

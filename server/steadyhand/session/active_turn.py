@@ -8,6 +8,7 @@ import attrs
 from steadyhand.domain.model.response import ModelResponse
 from steadyhand.domain.records.prompt import Prompt
 from steadyhand.domain.records.record import EndReason
+from steadyhand.domain.views.types import CompactResult
 from steadyhand_values import define
 
 
@@ -26,6 +27,7 @@ class ActiveTurn:
     unfinished: ModelResponse | None = None  # an answer that a stop cut off
     not_kept: bool = False  # the journal broke: what follows is shown and not kept
     why: str | None = None  # one sentence on why it ended, where its reason needs one
+    compacted: CompactResult | None = None  # of a turn that compacts on request, once it is known
     asked: str | None = None  # message id of the answer that was asked for last
     _calls: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (tool, digest of the arguments) → times asked
     _warned: set[str] = attrs.field(factory=set)  # codes of warnings that are given once a turn
@@ -78,6 +80,10 @@ class ActiveTurn:
     def explain_end(self, text: str) -> None:
         """Note the sentence that is recorded with the end."""
         self.why = text
+
+    def note_compaction(self, result: CompactResult) -> None:
+        """Note what the compaction of this turn came to."""
+        self.compacted = result
 
     def first_warning(self, code: str) -> bool:
         """Return whether this warning was not given in this turn yet, and count it as given."""

@@ -18,6 +18,7 @@ from steadyhand.domain.records.prompt import Prompt
 from steadyhand.domain.views.render import LiveState
 from steadyhand.domain.views.types import ReadOnly
 from steadyhand.session.active_turn import ActiveTurn
+from steadyhand.session.compaction_tries import CompactionTries
 from steadyhand.session.context import SessionContext
 from steadyhand.session.job import SessionJobs
 from steadyhand.session.left_out_folders import LeftOutFolders
@@ -72,6 +73,7 @@ class SessionState:
         self.transcript = GrowingTranscript()
         self.jobs = SessionJobs()
         self.reasoning = ReasoningRefusals()
+        self.compaction_tries = CompactionTries()
         self.left_out_folders = LeftOutFolders()
         self.settling = anyio.Lock()
         """Held by the one resolution that decides (row A6)."""

@@ -92,7 +92,9 @@ class ModelCatalog:
         from steadyhand.adapters.models.remote_models import ModelSettings
 
         settings = self._settings()
-        return ModelSettings(settings.model.provider, settings.base_url, settings.key_variable, settings.dialect)
+        return ModelSettings(
+            settings.model.provider, settings.base_url, settings.key_variable, settings.dialect, settings.window
+        )
 
     async def _ask_secret(self, name: str) -> str | None:
         return await self._secret(name) if self._secret is not None else None

@@ -4,6 +4,8 @@ It stores nothing between requests but a count. Each answer is derived from the 
 message, replays the calls and replies after it through the same plan, and answers with the plan's next step. So the
 same messages give the same answer in any process, and a request that is repeated after a cut stream or a crash
 continues where it was.
+A request for a summary is answered with the number of its messages, one for a title with the first words of the first
+prompt (rows K4, K5).
 Tokens are words here: those between blanks, in everything that goes in and out. Calls that another model made in the
 same turn are ignored, and so are stored messages of the server.
 """
@@ -36,6 +38,8 @@ from steadyhand_values import frozen
 TEXT_PARTS_MAX = 8
 """Of the text of one answer."""
 
+TITLE_WORDS = 5
+"""Of the first prompt."""
 NO_TOOLS_ANSWER = "I do not call tools here."
 HINT = (
     "I am the practice model, not a language model. I only know these sentences, one a line: show FILE · "
@@ -53,8 +57,7 @@ class PracticeModel:
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
         """Yield the answer: text in a few parts, calls, usage, finish. Never fails."""
-        can_call = bool(request.tools) and request.can_call
-        answer = _next_answer(request) if can_call else _PracticeResponse(NO_TOOLS_ANSWER)
+        answer = _answer(request)
         parts: list[StreamPart] = [TextPart(delta) for delta in _deltas(answer.text)]
         parts += [CallProposed(call.tool, call.arguments) for call in answer.calls]
         parts.append(UsagePart(input=self._words_in(request), output=_words_out(answer)))
@@ -99,6 +102,20 @@ class _Round:
 
 _NO_REPLY = ReplyMessage("", "", "notRun", "the call was never made")
 _Plan: TypeAlias = "Generator[_PracticeResponse, tuple[ReplyMessage, ...], None]"
+
+
+def _answer(request: ModelRequest) -> _PracticeResponse:
+    if request.purpose == "summary":
+        return _PracticeResponse(f"Summary: {len(request.messages) - 1} messages.")
+    if request.purpose == "title":
+        return _PracticeResponse(" ".join(_first_prompt(request.messages).split()[:TITLE_WORDS]))
+    can_call = bool(request.tools) and request.can_call
+    return _next_answer(request) if can_call else _PracticeResponse(NO_TOOLS_ANSWER)
+
+
+def _first_prompt(messages: Sequence[OutMessage]) -> str:
+    prompts = (one.text for one in messages if isinstance(one, UserMessage) and not one.is_told)
+    return next(prompts, "")
 
 
 def _next_answer(request: ModelRequest) -> _PracticeResponse:

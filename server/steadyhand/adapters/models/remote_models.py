@@ -43,6 +43,7 @@ class ModelSettings:
     base_url: str | None = None
     key_variable: str | None = None
     dialect: DialectSetting = "auto"
+    window: int | None = None  # tokens; wins over what the provider says
 
 
 @frozen
@@ -87,7 +88,7 @@ class RemoteModels:
         if made is None:
             made = self._models[(provider, name)] = RemoteModel(self._access(settings, provider, name), self._client)
             listed_window = self._windows.get((provider, made.access.name))
-            made.window = listed_window or made.window
+            made.window = made.access.window or listed_window or made.window
         return made
 
     async def list_models(self, provider: str) -> tuple[ModelListing, ...]:
@@ -135,7 +136,7 @@ class RemoteModels:
         self._windows.update({(provider, entry.name): entry.window for entry in listed if entry.window})
         for (owner, _), made in self._models.items():
             listed_window = self._windows.get((owner, made.access.name))
-            made.window = listed_window or made.window
+            made.window = made.access.window or listed_window or made.window
 
     def _access(self, settings: ModelSettings, provider: str, name: str) -> Access:
         profile = PROFILES.get(provider)
@@ -156,6 +157,7 @@ class RemoteModels:
             base_url=settings.base_url if configured else None,
             key_variable=settings.key_variable if configured else None,
             secret=self._secret,
+            window=settings.window if configured else None,
         )
 
 

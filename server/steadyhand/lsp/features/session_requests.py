@@ -51,6 +51,7 @@ class SessionRequests:
             ("session/rebind", self.rebind),
             ("session/delete", self.delete),
             ("session/fork", self.fork),
+            ("session/compact", self.compact),
             ("session/export", self.export),
             ("session/setModel", self.set_model),
             ("model/list", self.list_models),
@@ -130,6 +131,10 @@ class SessionRequests:
 
     async def fork(self, params: on_sessions.SessionForkParams) -> object:
         return to_plain(await fork(self._registry, params.session_id, params.turn_id, params.title))
+
+    async def compact(self, params: on_sessions.SessionCompactParams) -> object:
+        session = await (await self._ready_registry()).open_session(params.session_id)
+        return to_plain(await prompt_queue.compact(session, params.epoch, params.focus))
 
     async def export(self, params: on_sessions.SessionExportParams) -> object:
         session = await self._registry.open_session(params.session_id)

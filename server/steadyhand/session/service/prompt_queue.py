@@ -16,12 +16,13 @@ import attrs
 from steadyhand.domain.errors import Refused, invalid_params
 from steadyhand.domain.records.prompt import Prompt
 from steadyhand.domain.records.record import Queue, User
-from steadyhand.domain.views.types import Began, QueuedView
+from steadyhand.domain.views.types import Began, CompactResult, QueuedView
 from steadyhand.session.active_turn import ActiveTurn
 from steadyhand.session.calls.cancel import stop_turn
-from steadyhand.session.service import slash_commands
+from steadyhand.session.service import compaction, slash_commands
 from steadyhand.session.service.sent_again import require_can_send_again
 from steadyhand.session.service.session_settings import first_title
+from steadyhand.session.service.titles import ask_for_title
 from steadyhand.session.session import Session
 from steadyhand.session.turns.loop import run_turn
 from steadyhand_values import frozen
@@ -165,6 +166,18 @@ async def start_next(session: Session) -> None:
             return
 
 
+async def compact(session: Session, epoch: str, focus: str | None) -> CompactResult:
+    """Compact the session in a turn of its own, and wait for it (row K4).
+
+    Raise Refused in this order: params, notOwner, journalBroken, turnRunning, staleEpoch."""
+    prompt = compaction.compaction_prompt(focus)
+    async with session.delivering:
+        compaction.require_can_compact(session, epoch)
+        turn_id = session.context.ids.new()
+        turn = await _begin(session, turn_id, f"compact-{turn_id}", prompt)
+    return await compaction.wait_for_compaction(session, turn)
+
+
 async def _accept(session: Session, client_message_id: str, sent: Prompt) -> Accepted:
     if sent.again is not None:
         require_can_send_again(session, sent)
@@ -186,7 +199,7 @@ async def _accept(session: Session, client_message_id: str, sent: Prompt) -> Acc
     return Accepted(turn_id, False, client_message_id in session.ledger.queue)
 
 
-async def _begin(session: Session, turn_id: str, client_message_id: str, sent: Prompt) -> None:
+async def _begin(session: Session, turn_id: str, client_message_id: str, sent: Prompt) -> ActiveTurn:
     """Make the prompt durable and start its turn."""
     turn = session.begin_turn(turn_id, client_message_id, sent)
     try:
@@ -197,6 +210,7 @@ async def _begin(session: Session, turn_id: str, client_message_id: str, sent: P
         turn.ended.set()
         raise
     begin_recorded(session, turn)
+    return turn
 
 
 def begin_recorded(session: Session, turn: ActiveTurn) -> None:
@@ -208,13 +222,16 @@ def begin_recorded(session: Session, turn: ActiveTurn) -> None:
 
 async def _run(session: Session, turn: ActiveTurn) -> None:
     try:
-        if turn.prompt.command:
+        if compaction.is_compaction(turn.prompt.text):
+            await compaction.run_compaction(session, turn)
+        elif turn.prompt.command:
             await slash_commands.answer_command(session, turn.turn_id, turn.prompt)
         else:
             await run_turn(session, turn)
     finally:
         session.end_turn(turn.turn_id)  # the next one may run already
         turn.ended.set()
+    ask_for_title(session, turn.turn_id)
     await start_next(session)
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 from steadyhand.domain.errors import invalid_params
 from steadyhand.domain.records.prompt import Prompt
 from steadyhand.session.session import Session
-
-ENDS = ("modelFailed", "cut")
-"""The ends of a turn after which its last request can be sent again."""
+from steadyhand.session.turns.compaction import CAN_BE_SENT_AGAIN
 
 
 def require_can_send_again(session: Session, sent: Prompt) -> None:
@@ -21,7 +19,7 @@ def require_can_send_again(session: Session, sent: Prompt) -> None:
     is_rewound = last is not None and not session.ledger.has_conversation_of(last.turn_id)
     if last is None or is_rewound or last.turn_id != sent.again or not session.can_begin_turn or session.ledger.queue:
         raise invalid_params("$.again", "not the last turn, or another prompt waits")
-    if last.ended is None or last.ended.reason not in ENDS:
-        raise invalid_params("$.again", f"the turn did not end as {' or '.join(ENDS)}")
+    if last.ended is None or last.ended.reason not in CAN_BE_SENT_AGAIN:
+        raise invalid_params("$.again", f"the turn did not end as {' or '.join(CAN_BE_SENT_AGAIN)}")
     if last.text != sent.text:
         raise invalid_params("$.text", "not the text of that turn")

@@ -36,6 +36,7 @@ HELP = (
     "/stats: count uncertain effects, and who settled them.\n"
     "/jobs: list running background commands. /jobs stop ID: end one and all that it started.\n"
     "/output: list outputs that were too long for the chat. /output ID: show one again.\n"
+    "/compact: replace the earlier conversation by a summary. /compact FOCUS: say what it should keep.\n"
     "/rewind: list turns that changed files. /rewind ID [files|conversation|both]: go back to before that turn.\n"
     "/permissions: list what runs here without asking. /permissions forget ID|all: remove permissions."
 )

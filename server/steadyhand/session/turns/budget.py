@@ -13,7 +13,7 @@ from decimal import Decimal
 from steadyhand.domain.model.messages import UsagePart
 from steadyhand.domain.model.pricing import billing_currency, cost_of, price_of
 from steadyhand.domain.model.usage import format_amount, usage_totals
-from steadyhand.domain.records.record import Usage
+from steadyhand.domain.records.record import ModelName, Usage
 from steadyhand.domain.views.types import Warned
 from steadyhand.session.active_turn import ActiveTurn
 from steadyhand.session.session import Session
@@ -25,12 +25,16 @@ class CapReached(Exception):
     """No request may be sent. The text is one sentence that says what to do."""
 
 
-def usage_of(session: Session, turn_id: str, usage: UsagePart | None) -> Usage:
-    """Return the record of one request: its tokens and cost at the current price; incomplete without counts (U1)."""
-    model = session.ledger.model
+def usage_of(
+    session: Session, turn_id: str, usage: UsagePart | None, asked: ModelName | None = None, auxiliary: bool = False
+) -> Usage:
+    """Return the record of one request: its tokens and cost at the current price; incomplete without counts (U1).
+
+    `asked`: the model, if it is not the session's; `auxiliary`: the request was for a summary or a title."""
+    model = asked or session.ledger.model
     if usage is None or usage.input is None or usage.output is None:
-        return Usage(turn_id=turn_id, complete=False, model=model)
-    cost, currency = _cost(session, usage)
+        return Usage(turn_id=turn_id, complete=False, model=model, auxiliary=auxiliary)
+    cost, currency = _cost(session, usage, model)
     return Usage(
         turn_id=turn_id,
         complete=True,
@@ -39,21 +43,30 @@ def usage_of(session: Session, turn_id: str, usage: UsagePart | None) -> Usage:
         cache_hit=usage.cache_hit or 0,
         cache_miss=usage.cache_miss or 0,
         context=usage.input + usage.output,
-        window=usage.window,
+        window=usage.window or known_window(session, model),
         model=model,
         cost=cost,
         currency=currency,
+        auxiliary=auxiliary,
     )
 
 
-def require_budget(session: Session, turn: ActiveTurn) -> None:
-    """Raise CapReached if the next request may not be sent."""
+def known_window(session: Session, model: ModelName) -> int | None:
+    """Return the tokens that the settings say a model takes; None: they say nothing of it."""
+    settings = session.context.settings
+    return settings.window if model.provider == settings.model.provider else None
+
+
+def require_budget(session: Session, turn: ActiveTurn | None, asked: ModelName | None = None) -> None:
+    """Raise CapReached if the next request may not be sent.
+
+    `turn`: None: nothing is warned of; `asked`: the model, if it is not the session's."""
     cap = session.context.settings.cost_cap
-    currency, free = _billing(session)
+    model = asked or session.ledger.model
+    currency, free = _billing(session, model)
     if cap is None or free:
         return
     if currency is None:
-        model = session.ledger.model
         raise CapReached(
             f"The model {model.name} of {model.provider} has no known price, so steadyhand.cost.cap cannot be"
             " checked and the model is not asked. Set its price in steadyhand.cost.prices, or remove the cap."
@@ -64,6 +77,8 @@ def require_budget(session: Session, turn: ActiveTurn) -> None:
             f"This session has cost {format_amount(so_far.amount)} {currency}, and its cap is {cap:f}: the model is not"
             " asked. Raise steadyhand.cost.cap, or start a new session."
         )
+    if turn is None:
+        return
     warn_if_near_cap(session, turn)
     if so_far.uncounted:
         few = f"{so_far.uncounted} of this session's requests have no known cost"
@@ -74,7 +89,7 @@ def require_budget(session: Session, turn: ActiveTurn) -> None:
 def warn_if_near_cap(session: Session, turn: ActiveTurn) -> None:
     """Warn once a turn, from `NEAR_CAP_SHARE` of the cap on."""
     cap = session.context.settings.cost_cap
-    currency, free = _billing(session)
+    currency, free = _billing(session, session.ledger.model)
     if cap is None or currency is None or free:
         return
     amount = usage_totals(session.ledger, currency).amount
@@ -101,9 +116,8 @@ def _warn_once(session: Session, turn: ActiveTurn, warning: Warned) -> None:
         session.feed.notify(turn.turn_id, warning)
 
 
-def _billing(session: Session) -> tuple[str | None, bool]:
+def _billing(session: Session, model: ModelName) -> tuple[str | None, bool]:
     """Return the currency the model is billed in, None where nobody knows it, and whether the model is free."""
-    model = session.ledger.model
     price = price_of(model, session.context.settings)
     if price is not None:
         return price.currency, price.currency is None or not (price.input or price.output)
@@ -112,10 +126,9 @@ def _billing(session: Session) -> tuple[str | None, bool]:
     return (reported if last is None or last.cost is not None else None), False
 
 
-def _cost(session: Session, usage: UsagePart) -> tuple[str | None, str | None]:
+def _cost(session: Session, usage: UsagePart, model: ModelName) -> tuple[str | None, str | None]:
     """Return amount and currency for the record; a user's own price wins over the one that the provider reports."""
-    model, settings = session.ledger.model, session.context.settings
-    price = price_of(model, settings)
+    price = price_of(model, session.context.settings)
     if price is not None:
         cost = cost_of(price, usage)
         return (None, None) if cost is None else (f"{cost:f}", price.currency)

@@ -31,6 +31,7 @@ from steadyhand.session.turns.budget import CapReached, usage_of, warn_if_near_c
 from steadyhand.session.turns.continuation import continue_answer
 from steadyhand.session.turns.folders import follow_folders
 from steadyhand.session.turns.model_request import ask_until_whole
+from steadyhand.session.turns.room import StillTooLong, ask_with_room
 from steadyhand.tools.workspace.paths import one_line
 
 REQUESTS_PER_TURN_MAX = 100
@@ -78,6 +79,8 @@ async def _steps(session: Session, turn: ActiveTurn) -> EndReason:
         return await _ask_and_run(session, turn)
     except CapReached as reached:
         return _end_with(session, turn, "cost", str(reached))
+    except StillTooLong as too_long:
+        return _end_with(session, turn, "bound", str(too_long))
 
 
 def _end_with(session: Session, turn: ActiveTurn, reason: EndReason, text: str) -> EndReason:
@@ -89,7 +92,7 @@ def _end_with(session: Session, turn: ActiveTurn, reason: EndReason, text: str) 
 
 async def _ask_and_run(session: Session, turn: ActiveTurn) -> EndReason:
     for asked in range(REQUESTS_PER_TURN_MAX):
-        answer = await ask_until_whole(session, turn)
+        answer = await ask_with_room(session, turn)
         if answer.trouble is not None:
             await _keep_unfinished(session, turn, answer)
             return _end_with(session, turn, "modelFailed", str(answer.trouble))

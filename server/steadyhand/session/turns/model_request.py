@@ -19,6 +19,7 @@ from steadyhand.domain.model.messages import (
     ReasoningPart,
     StreamPart,
     TextPart,
+    ToolOffer,
     UserMessage,
 )
 from steadyhand.domain.model.response import ModelResponse
@@ -43,7 +44,7 @@ async def ask_until_whole(session: Session, turn: ActiveTurn, aside: UserMessage
 
     `aside`: a quick question, which is sent after the history and may call nothing."""
     await fix_instructions(session, turn)
-    await _supply_missing(session)
+    await supply_missing(session)
     await session.context.learn_window(session.ledger.model)
     pause_s = PAUSE_S_FIRST
     tries, tries_max = 0, session.context.requests_again_max
@@ -82,16 +83,14 @@ async def _ask(session: Session, turn: ActiveTurn, thinking: bool, aside: UserMe
 
 def request_of(session: Session, answer: ModelResponse, aside: UserMessage | None = None) -> ModelRequest:
     """Return the whole request, validated."""
-    context, ledger = session.context, session.ledger
+    ledger = session.ledger
     messages = session.transcript.outgoing_messages(ledger, aside)
     if answer.goes_on:
         messages = without_told_at_end(messages)
-    tools = context.tools_of(ledger.model)
-    offers = tuple(tools[name].offer for name in sorted(tools))
     known, counted = known_input_tokens(ledger, messages)
     return ModelRequest(
         system_text(session),
-        offers,
+        offers_of(session),
         messages,
         input_tokens=known,
         counted=counted,
@@ -99,6 +98,12 @@ def request_of(session: Session, answer: ModelResponse, aside: UserMessage | Non
         can_call=aside is None,
         is_continuation=answer.goes_on,
     )
+
+
+def offers_of(session: Session) -> tuple[ToolOffer, ...]:
+    """Return the tools of each request of this session, in their order."""
+    tools = session.context.tools_of(session.ledger.model)
+    return tuple(tools[name].offer for name in sorted(tools))
 
 
 async def receive(session: Session, turn: ActiveTurn, answer: ModelResponse, request: ModelRequest) -> None:
@@ -152,7 +157,8 @@ async def _record_withdrawn(session: Session, turn: ActiveTurn, answer: ModelRes
         await session.log.append_or_show(kept)
 
 
-async def _supply_missing(session: Session) -> None:
+async def supply_missing(session: Session) -> None:
+    """Record the words for replies that are missing, before they go out (row T2)."""
     supplied: Sequence[Record] = session.transcript.missing_replies(session.ledger)
     if supplied:
         await session.log.append_or_show(supplied, barrier=True)
