@@ -11,6 +11,7 @@ import type {
   Check,
   CheckpointRewindResult,
   CheckpointTurn,
+  CompactionNote,
   Mode,
   Reason,
   ReviewFile,
@@ -34,6 +35,13 @@ export const MODE_HINTS: Readonly<Record<Mode, string>> = {
 };
 
 export const UNTRUSTED_FOLDER = "This folder is not trusted, so the agent can only read here, in every mode.";
+
+// --- the conversation -------------------------------------------------------------------------------------------
+
+export function compactionLabel({ before, after, automatic }: CompactionNote): string {
+  const by = automatic ? "Compacted by itself" : "Compacted";
+  return `${by}: for the model, ${before.messages} messages became ${after.messages}`;
+}
 
 // --- calls ------------------------------------------------------------------------------------------------------
 

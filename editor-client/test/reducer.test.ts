@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Event, Message, TurnEvent } from "../src/protocol";
+import { compactionLabel } from "../src/labels";
 import type { StoreAction } from "../src/store/actions";
 import { reduce } from "../src/store/reducer";
 import type { Question, State } from "../src/store/state";
@@ -60,6 +61,21 @@ test("what the model is told is shown once, also where the session is opened dur
   const opened = stateAfter({ kind: "sessionOpened", result, events });
   const texts = opened.active?.items.map((item) => (item.kind === "message" || item.kind === "note" ? item.text : ""));
   assert.deepEqual(texts, [told.text, "another"]);
+});
+
+test("a compaction is shown once with its text, live and where the session is opened during the turn (K4)", () => {
+  const text = "What the journal knows.\n\nSummary by the model:\nThey talked.";
+  const note = { before: { messages: 12, contextTokens: 3400 }, after: { messages: 1 }, automatic: true };
+  const compacted: Event = { kind: "compacted", messageId: id("c"), text, ...note };
+  const item = { kind: "compaction", id: id("c"), turnId: TURN, text, note };
+  assert.deepEqual(stateAfter(OPEN, turn(1, compacted)).active?.items, [item]);
+  const message: Message = { messageId: id("c"), turnId: TURN, role: "notice", at: TIME, text, compaction: note };
+  const result = makeOpenResult({ messages: [message], session: makeSession({ busy: true }) });
+  const events = [makeTurnEvent(1, compacted)];
+  assert.deepEqual(stateAfter({ kind: "sessionOpened", result, events }).active?.items, [item]);
+  assert.equal(compactionLabel(note), "Compacted by itself: for the model, 12 messages became 1");
+  const asked = { ...note, automatic: false, after: { messages: 2 } };
+  assert.equal(compactionLabel(asked), "Compacted: for the model, 12 messages became 2");
 });
 
 for (const [what, action] of Object.entries<StoreAction>({

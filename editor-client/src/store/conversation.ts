@@ -38,7 +38,7 @@ function applyEarlierEvent(
   turnId: string,
   knownIds: ReadonlySet<string>,
 ): ActiveSession {
-  if ((event.kind === "text" || event.kind === "reasoning") && knownIds.has(event.messageId)) return active;
+  if ("messageId" in event && knownIds.has(event.messageId)) return active;
   if (event.kind === "began" || event.kind === "ended") return active;
   if (event.kind === "told" && active.items.some((item) => isSameNotice(item, event.text, turnId))) return active;
   return applyEvent(active, event, turnId, `${turnId}-opening-${active.items.length}`, undefined);
@@ -50,6 +50,10 @@ function isSameNotice(item: Item, text: string, turnId: string): boolean {
 }
 
 function itemsOfMessage(message: Message): Item[] {
+  if (message.compaction !== undefined) {
+    const { messageId, turnId, text, compaction } = message;
+    return [{ kind: "compaction", id: messageId, turnId, text, note: compaction }];
+  }
   const calls = (message.calls ?? []).map(callItem);
   if (message.text === "" && (message.reasoning ?? "") === "") return calls;
   const item: Item = {
@@ -144,6 +148,8 @@ function applyEvent(
     case "notice":
     case "told":
       return { ...active, items: [...active.items, noteItem(event, turnId, itemId)] };
+    case "compacted":
+      return { ...active, items: [...active.items, compactionItem(event, turnId)] };
     case "ended":
       return endTurn(active, event, turnId, itemId);
   }
@@ -194,6 +200,11 @@ function noteItem(event: Extract<Event, { kind: "warning" | "notice" | "told" }>
   const code = event.kind === "warning" ? { code: event.code } : {};
   const level = event.kind === "warning" ? "warning" : "notice";
   return { kind: "note", id, turnId, level, text: event.text, ...code };
+}
+
+function compactionItem(event: Extract<Event, { kind: "compacted" }>, turnId: string): Item {
+  const { messageId, text, before, after, automatic } = event;
+  return { kind: "compaction", id: messageId, turnId, text, note: { before, after, automatic } };
 }
 
 /** The repeats of a request are one line that counts: a newer count replaces the one before (case 114). */

@@ -7,6 +7,7 @@ import type {
   Call,
   ChangedInCall,
   ChangedPath,
+  CompactionNote,
   Message,
   PermissionAskParams,
   PlanItem,
@@ -60,6 +61,14 @@ export type Item =
       readonly text: string;
       /** of a warning */
       readonly code?: string;
+    }
+  /** The conversation was compacted: for the model `text` stands in the place of what is above. */
+  | {
+      readonly kind: "compaction";
+      readonly id: string;
+      readonly turnId: string;
+      readonly text: string;
+      readonly note: CompactionNote;
     }
   /** The server ended during this turn. `resend`: the prompt of the turn, if none of its calls had begun. */
   | { readonly kind: "cutOff"; readonly id: string; readonly turnId: string; readonly resend?: Draft }

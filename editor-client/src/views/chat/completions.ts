@@ -11,6 +11,7 @@ const SLASH_COMMANDS: readonly { readonly name: string; readonly hint: string }[
   { name: "/recovery confirm", hint: "accept what was found" },
   { name: "/recovery reject", hint: "do not run it again" },
   { name: "/recovery waive", hint: "continue without knowing" },
+  { name: "/compact", hint: "replace the earlier conversation by a summary, for the model" },
   { name: "/stop", hint: "stop the turn" },
 ];
 

@@ -5,7 +5,7 @@
 import type { JSX, RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { showHidden } from "../../hiddenCharacters";
-import { CHANGE_LABELS, END_REASON_LABELS } from "../../labels";
+import { CHANGE_LABELS, END_REASON_LABELS, compactionLabel } from "../../labels";
 import type { CallState, Uncertain } from "../../protocol";
 import type { OutgoingPrompt } from "../../store/outbox";
 import type { ActiveSession, Item, Question, State } from "../../store/state";
@@ -149,6 +149,8 @@ function ConversationItem({ item, effects, canSendAgain }: ItemProps): JSX.Eleme
     }
     case "note":
       return <Note item={item} />;
+    case "compaction":
+      return <Compaction item={item} />;
     case "cutOff":
       return <CutOffNote item={item} />;
     case "ended":
@@ -172,6 +174,16 @@ function Note({ item }: { readonly item: Extract<Item, { kind: "note" }> }): JSX
         )}
       </span>
     </div>
+  );
+}
+
+/** What stands in the place of everything above it, for the model; it opens on a click. */
+function Compaction({ item }: { readonly item: Extract<Item, { kind: "compaction" }> }): JSX.Element {
+  return (
+    <details class="compaction">
+      <summary>{compactionLabel(item.note)}</summary>
+      <div class="compaction-text">{showHidden(item.text)}</div>
+    </details>
   );
 }
 

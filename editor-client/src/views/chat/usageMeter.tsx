@@ -15,11 +15,14 @@ export function UsageMeter({ usage }: { readonly usage: Usage }): JSX.Element | 
   );
 }
 
-function description({ context, window, billed, complete }: Usage): string {
+function description({ context, window, billed, complete, auxiliary }: Usage): string {
   const limit = window === undefined ? "" : ` of ${window.toLocaleString()}`;
   const parts = [
     `${context.toLocaleString()}${limit} tokens in the last request`,
     `${billed.input.toLocaleString()} sent and ${billed.output.toLocaleString()} received in this session`,
+    ...(auxiliary === undefined
+      ? []
+      : [`of these ${(auxiliary.input + auxiliary.output).toLocaleString()} for summaries and titles`]),
     ...(complete ? [] : ["some requests reported no numbers, so the total is higher"]),
   ];
   return parts.join("; ");
