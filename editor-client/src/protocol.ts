@@ -923,16 +923,6 @@ export interface CompactionNote {
   readonly automatic: boolean;
 }
 
-/** What a compaction made of the conversation. */
-export interface CompactionNote {
-  /** what went to the model before */
-  readonly before: BeforeCompaction;
-  /** what went to it right after */
-  readonly after: AfterCompaction;
-  /** false: somebody asked for it */
-  readonly automatic: boolean;
-}
-
 /** One message of the conversation. The reply of a tool is in its Call. */
 export interface Message {
   /** made by the server */

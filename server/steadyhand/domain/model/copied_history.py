@@ -5,7 +5,8 @@ so that the provider finds the same bytes. A copied call is its proposal and its
 behind it, so nothing in the fork can take it for an effect of its own. Where a reply is missing, the last words that
 the model got stand in its place. A reply names what the model knows of the files that the call wrote.
 
-Not copied: attempts, inspections, permissions, usage, jobs, the queue, slash commands, quick questions, withdrawn text.
+Not copied: attempts, inspections, permissions, usage, jobs, the queue, slash commands, quick questions, withdrawn text,
+compactions: the fork has the whole conversation.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from steadyhand.domain.model.readings import GrowingReadings, Reading
 from steadyhand.domain.records.record import (
     Assistant,
     Attached,
+    Compaction,
     Ended,
     Notice,
     Record,
@@ -73,6 +75,8 @@ class _Copying:
                 yield attrs.evolve(notice, attempt_id=None)
             case Told() as told:
                 yield told
+            case Compaction():
+                pass  # it is bound to records of the origin; the fork has the whole conversation
 
     def _attached(self, turn_id: str) -> Iterator[Attached]:
         turn = self.ledger.turns.get(turn_id)
