@@ -28,6 +28,7 @@ import type { Memory } from "./store/memory";
 import { OUTBOX_KEY } from "./store/memory";
 import { parseOutbox } from "./store/outbox";
 import { Store } from "./store/store";
+import { ChangeMarks } from "./views/changeMarks";
 import { ChatView } from "./views/chatView";
 import { RecoveryTree } from "./views/recoveryTree";
 import { StatusItem } from "./views/statusItem";
@@ -54,6 +55,7 @@ export interface Client {
 }
 
 export interface Views {
+  readonly changes: ChangeMarks;
   readonly chat: ChatView;
   readonly tree: RecoveryTree;
   readonly status: StatusItem;
@@ -98,6 +100,7 @@ function buildClient(extension: vscode.ExtensionContext, output: vscode.LogOutpu
 
 function buildViews({ extensionUri }: vscode.ExtensionContext, { state, drafts, inspections }: Stores): Views {
   return {
+    changes: new ChangeMarks(extensionUri),
     chat: new ChatView(extensionUri, state, drafts),
     tree: new RecoveryTree(inspections),
     status: new StatusItem(),

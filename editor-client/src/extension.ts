@@ -13,6 +13,9 @@ import type { ConnectionStatus } from "./store/state";
 import { setContextKeys } from "./views/contextKeys";
 import { showServerMessage, showServerStopped } from "./views/messages";
 
+/** While the user writes, the places of changes are not read again. */
+const TEXT_STILL_MS = 300;
+
 let active: Context | undefined;
 
 export async function activate(extension: vscode.ExtensionContext): Promise<void> {
@@ -41,24 +44,27 @@ export function deactivate(): Promise<void> | undefined {
 
 function connectStoreToViews({ store, views }: Context): void {
   store.drafts.onReplaced((draft) => views.chat.showDraft(draft));
+  let reviewBefore = store.state.state.review;
   store.state.onChange((action, state) => {
     views.chat.showAction(action);
     views.status.show(state);
+    if (reviewBefore !== state.review) views.changes.show(state);
+    reviewBefore = state.review;
     if (action.kind === "effectsListed" || action.kind === "sessionsListed") views.tree.show(state);
     setContextKeys(state);
   });
 }
 
 function connectServer({ client, controllers, extension }: Context): void {
-  const { questions, recovery } = controllers;
+  const { questions, recovery, review } = controllers;
   client.connection.serve(createEditorApi(questions, extension.secrets), (command, send) =>
-    recovery.intercept(command, send),
+    recovery.intercept(command, () => review.intercept(command, send)),
   );
 }
 
 function disposables({ output, client, views }: Context): vscode.Disposable[] {
-  const { chat, tree, status, doctor } = views;
-  return [output, client.connection, client.documents, chat, tree, status, doctor];
+  const { changes, chat, tree, status, doctor } = views;
+  return [output, client.connection, client.documents, changes, chat, tree, status, doctor];
 }
 
 function listenToServer(
@@ -80,14 +86,25 @@ function listenToServer(
 }
 
 function listenToEditor(
-  { client, views, controllers }: Context,
+  { client, store, views, controllers }: Context,
   showError: (error: unknown) => void,
 ): vscode.Disposable[] {
   const onSettingsChanged = (): void => {
     views.chat.showSettings();
     client.connection.sendSettings().catch(showError);
   };
+  let textTimer: NodeJS.Timeout | undefined;
+  const onTextChanged = ({ uri }: vscode.TextDocument): void => {
+    if (!controllers.review.lists(uri.toString())) return;
+    clearTimeout(textTimer);
+    textTimer = setTimeout(() => void controllers.review.refresh(), TEXT_STILL_MS);
+  };
+  store.state.onChange((action) => {
+    controllers.review.storeChanged(action).catch(showError);
+  });
   return [
+    vscode.workspace.onDidChangeTextDocument(({ document }) => onTextChanged(document)),
+    vscode.workspace.onDidSaveTextDocument(onTextChanged),
     views.chat.onMessage((message) => {
       controllers.chat.receive(message).catch(showError);
     }),

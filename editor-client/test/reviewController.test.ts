@@ -5,8 +5,9 @@ import type { ServerApi } from "../src/client/serverApi";
 import type { ReviewChoice, ReviewUi } from "../src/controllers/reviewController";
 import { ReviewController } from "../src/controllers/reviewController";
 import type { ReviewFile, ReviewLeft, Session } from "../src/protocol";
+import type { Place } from "../src/store/review";
 import { Store } from "../src/store/store";
-import { EPOCH, SESSION, id, makeOpenResult, makeSession } from "./support";
+import { EPOCH, SESSION, TURN, id, makeCall, makeOpenResult, makeSession } from "./support";
 
 const FILES: readonly ReviewFile[] = [
   { uri: "file:///w/a.txt", path: "a.txt", change: "created", hunks: [{ hunkId: id("1"), state: "kept" }] },
@@ -33,8 +34,14 @@ function setUp(
   const opened: string[] = [];
   const informed: string[] = [];
   const confirmed: string[] = [];
+  const revealed: Place[] = [];
+  const listed: string[] = [];
+  let position: Place | undefined;
   const answer = (method: string, params: Record<string, unknown>): unknown => {
-    if (method === "steadyhand/review/list") return { files, more: 0 };
+    if (method === "steadyhand/review/list") {
+      listed.push(method);
+      return { files, more: 0 };
+    }
     sent.push(params);
     return { files, left };
   };
@@ -55,11 +62,21 @@ function setUp(
       opened.push(uri);
       return Promise.resolve();
     },
+    reveal: (place) => {
+      revealed.push(place);
+      position = place;
+      return Promise.resolve();
+    },
+    position: () => position,
+    spell: (uri) => uri,
     inform: (text) => void informed.push(text),
   };
   const store = new Store();
+  store.dispatch({ kind: "connectionChanged", status: { state: "ready" } });
   store.dispatch({ kind: "sessionOpened", result: makeOpenResult({ session: makeSession(session) }), events: [] });
-  return { review: new ReviewController(server, store, ui), sent, offered, opened, informed, confirmed };
+  const moveTo = (place: Place): void => void (position = place);
+  const review = new ReviewController(server, store, ui);
+  return { review, store, sent, offered, opened, informed, confirmed, revealed, listed, moveTo };
 }
 
 test("the list has the files under review alone, and the decision names the open hunk and the epoch", async () => {
@@ -121,4 +138,99 @@ test("a file whose question is closed stays under review", async () => {
   const { review, sent } = setUp(FILES);
   await review.show();
   assert.deepEqual(sent, []);
+});
+
+const lines = (start: number, end: number) => ({
+  start: { line: start, character: 0 },
+  end: { line: end, character: 0 },
+});
+const HUNKS: readonly ReviewFile[] = [
+  {
+    uri: "file:///w/a.txt",
+    path: "a.txt",
+    change: "modified",
+    hunks: [
+      { hunkId: id("1"), state: "kept" },
+      { hunkId: id("2"), state: "new", before: lines(1, 2), after: lines(1, 3) },
+      { hunkId: id("3"), state: "gone", before: lines(4, 5) },
+      { hunkId: id("4"), state: "new", before: lines(7, 8), after: lines(8, 8) },
+    ],
+  },
+  { uri: "file:///w/gone.txt", path: "gone.txt", change: "deleted", hunks: [{ hunkId: id("5"), state: "new" }] },
+  { uri: "file:///w/new.txt", path: "new.txt", change: "created", hunks: [{ hunkId: id("6"), state: "new" }] },
+];
+
+test("next and previous go through the changes of all files and around their end", async () => {
+  const { review, revealed, moveTo } = setUp(HUNKS);
+  for (let step = 0; step < 4; step += 1) await review.go(1);
+  const [a, b, c] = [
+    { uri: "file:///w/a.txt", line: 1 },
+    { uri: "file:///w/a.txt", line: 8 },
+    { uri: "file:///w/new.txt", line: 0 },
+  ];
+  assert.deepEqual(revealed.splice(0), [a, b, c, a]);
+  for (let step = 0; step < 3; step += 1) await review.go(-1);
+  assert.deepEqual(revealed.splice(0), [c, b, a]);
+  moveTo({ uri: "file:///w/a.txt", line: 5 });
+  await review.go(-1);
+  moveTo({ uri: "file:///w/other.txt", line: 5 });
+  await review.go(1);
+  assert.deepEqual(revealed, [a, a]);
+});
+
+test("keep and undo at the cursor decide on the change at its line, at a removal on both sides", async () => {
+  const { review, sent, informed, moveTo } = setUp(HUNKS);
+  for (const line of [0, 1, 2, 3, 7, 8, 9]) {
+    moveTo({ uri: "file:///w/a.txt", line });
+    await review.decideOne("keep");
+  }
+  const chosen = [id("2"), id("2"), id("4"), id("4")];
+  assert.deepEqual(
+    sent.map((one) => one["hunkIds"]),
+    chosen.map((one) => [one]),
+  );
+  assert.equal(informed.length, 3, "at any other line the user is told that nothing is there");
+});
+
+test("a lens decides on its own change wherever the cursor is, and the list is read again", async () => {
+  const { review, store, sent, listed } = setUp(HUNKS);
+  await review.decideOne("undo", id("4"));
+  assert.deepEqual(sent, [{ sessionId: SESSION, epoch: EPOCH, action: "undo", hunkIds: [id("4")] }]);
+  assert.equal(listed.length, 1);
+  assert.deepEqual(store.state.review, HUNKS);
+});
+
+test("the list is read again at the end of a turn and after a call that changed files, once for several", async () => {
+  const { review, listed } = setUp(HUNKS);
+  const event = (more: object) =>
+    ({
+      kind: "turnEvent",
+      turnEvent: { sessionId: SESSION, epoch: EPOCH, turnId: TURN, number: 1, event: more },
+    }) as unknown as Parameters<ReviewController["storeChanged"]>[0];
+  await review.storeChanged(event({ kind: "call", call: makeCall() }));
+  assert.equal(listed.length, 0, "a call that changed nothing");
+  const changed = event({ kind: "call", call: makeCall({ files: [] }) });
+  await Promise.all([changed, changed, changed].map((one) => review.storeChanged(one)));
+  assert.equal(listed.length, 2, "one reading, and one more for what came meanwhile");
+  await review.storeChanged(event({ kind: "ended", reason: "done", changed: [] }));
+  assert.equal(listed.length, 3);
+});
+
+test("a decision by a code action reads the list again and says what was left", async () => {
+  const { review, informed, listed } = setUp(HUNKS);
+  const left = [{ uri: "file:///w/a.txt", hunkId: id("2"), why: "unsaved" }];
+  const result = await review.intercept("steadyhand.review.undo", () => Promise.resolve({ files: [], left }));
+  assert.deepEqual(result, { files: [], left });
+  assert.deepEqual([informed, listed.length], [["Not undone: a.txt (it has unsaved changes: save it first)."], 1]);
+  await review.intercept("steadyhand.ask", () => Promise.resolve(undefined));
+  assert.equal(listed.length, 1);
+});
+
+test("what another session changed is not shown", async () => {
+  const { review, store } = setUp(HUNKS);
+  await review.refresh();
+  assert.equal(store.state.review.length, 3);
+  const result = makeOpenResult({ session: makeSession({ sessionId: id("9") }) });
+  store.dispatch({ kind: "sessionOpened", result, events: [] });
+  assert.deepEqual(store.state.review, []);
 });

@@ -111,6 +111,21 @@ def test_held_back_call_shows_the_uncertain_effect(outcomes: Mapping[str, str]) 
     holds(outcomes, "held")
 
 
+def test_changes_are_marked_kept_and_undone_in_the_file(outcomes: Mapping[str, str]) -> None:
+    """Keys lead from change to change, keep one and undo one; a lens undoes one beside the person's text (V4)."""
+    holds(outcomes, "review")
+
+
+def test_changes_are_undone_from_the_lightbulb_and_all_at_once(outcomes: Mapping[str, str]) -> None:
+    """The code action at a change undoes it alone; Undo All asks first and leaves the files as they were (V4)."""
+    holds(outcomes, "undo")
+
+
+def test_rewind_takes_files_and_conversation_back(outcomes: Mapping[str, str]) -> None:
+    """The user chooses a prompt; the files and the chat are as before it (G4)."""
+    holds(outcomes, "rewind")
+
+
 def test_unsaved_text_is_never_overwritten(outcomes: Mapping[str, str]) -> None:
     """“Save first”, with a button that saves and continues (V2)."""
     holds(outcomes, "unsaved")

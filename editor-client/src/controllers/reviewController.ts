@@ -1,12 +1,17 @@
 /**
- * The review of a session's changes: a list of its files, and keep or undo for one of them or for all.
+ * The review of a session's changes: a list of its files, the next and the previous change, and keep or undo for a
+ * change, a file or everything.
  *
  * The server decides what is under review and what it can undo; each decision names the epoch that the user saw. What
- * it leaves as it was is said with the reason.
+ * it leaves as it was is said with the reason. The list is read again after each turn and each decision, and when the
+ * text of a listed file changes; while it is being read, later reasons to read it lead to one more reading.
  */
 import type { ServerApi } from "../client/serverApi";
 import { leftText, reviewItem, undoAllQuestion } from "../labels";
-import type { ReviewFile, ReviewResolveParams } from "../protocol";
+import type { ReviewFile, ReviewLeft, ReviewResolveParams } from "../protocol";
+import type { StoreAction } from "../store/actions";
+import type { Place } from "../store/review";
+import { changeAt, concernsReview, lineOf, neighbour, openChanges } from "../store/review";
 import type { Store } from "../store/store";
 import type { WritableSession } from "./writableSession";
 import { writableSession } from "./writableSession";
@@ -20,6 +25,12 @@ export interface ReviewUi {
   /** Ask before something that is not a single choice; false: the user does not want it. */
   confirm(question: string, word: string): Promise<boolean>;
   open(uri: string): Promise<void>;
+  /** Show a line of a file, and put the cursor there. */
+  reveal(place: Place): Promise<void>;
+  /** Where the cursor is; undefined: in no file. */
+  position(): Place | undefined;
+  /** The URI as the editor spells it. */
+  spell(uri: string): string;
   inform(text: string): void;
 }
 
@@ -32,11 +43,16 @@ export interface ReviewChoice {
 type Selector = Pick<ReviewResolveParams, "hunkIds" | "uri" | "all">;
 
 const NOTHING = "No change of this session is waiting for a review.";
+const NOT_HERE = "No change at the cursor is waiting for a review.";
 const KEEP = "Keep";
 const UNDO = "Undo";
 const UNDO_ALL = "Undo all";
+const COMMANDS = { keep: "steadyhand.review.keep", undo: "steadyhand.review.undo" };
 
 export class ReviewController {
+  private reading: Promise<void> | undefined;
+  private isStale = false;
+
   constructor(
     private readonly server: ServerApi,
     private readonly store: Store,
@@ -65,12 +81,80 @@ export class ReviewController {
     await this.decide(action, { all: true });
   }
 
+  /** Go to the next change of the session (`step` 1) or to the previous one. */
+  async go(step: 1 | -1): Promise<void> {
+    await this.refresh();
+    const found = neighbour(openChanges(this.store.state.review), this.ui.position(), step);
+    if (found === undefined) this.ui.inform(NOTHING);
+    else await this.ui.reveal({ uri: found.uri, line: lineOf(found) });
+  }
+
+  /** Keep or undo one change. `hunkId`: of a lens; undefined: the change at the cursor. */
+  async decideOne(action: "keep" | "undo", hunkId?: string): Promise<void> {
+    if (hunkId === undefined) await this.refresh();
+    const place = this.ui.position();
+    const atCursor = place === undefined ? undefined : changeAt(openChanges(this.store.state.review), place);
+    const chosen = hunkId ?? atCursor?.hunkId;
+    if (chosen === undefined) this.ui.inform(NOT_HERE);
+    else await this.decide(action, { hunkIds: [chosen] });
+  }
+
+  /** Read what is under review again, if this action may have changed it. */
+  async storeChanged(action: StoreAction): Promise<void> {
+    if (concernsReview(action)) await this.refresh();
+  }
+
+  /** Whether the session changed this file, so that places in it depend on its text. */
+  lists(uri: string): boolean {
+    return this.store.state.review.some((file) => file.uri === uri);
+  }
+
+  /** After a decision by a code action: say what was left, and read the list again. */
+  async intercept(command: string, send: () => Promise<unknown>): Promise<unknown> {
+    const action = command === COMMANDS.keep ? "keep" : command === COMMANDS.undo ? "undo" : undefined;
+    const result = await send();
+    if (action !== undefined) {
+      this.sayLeft(action, (result as { readonly left: readonly ReviewLeft[] }).left);
+      await this.refresh();
+    }
+    return result;
+  }
+
+  /** Read the list into the store. A reading that has begun is followed by one more. */
+  async refresh(): Promise<void> {
+    this.isStale = true;
+    this.reading ??= this.readWhileStale().finally(() => (this.reading = undefined));
+    await this.reading;
+  }
+
+  private async readWhileStale(): Promise<void> {
+    while (this.isStale) {
+      this.isStale = false;
+      const sessionId = this.store.activeId;
+      if (sessionId === undefined || this.store.state.connection.state !== "ready") return;
+      try {
+        const { files } = await this.list(sessionId);
+        const spelled = files.map((file) => ({ ...file, uri: this.ui.spell(file.uri) }));
+        // To show the same again would draw the lenses anew, under the mouse of the user.
+        if (JSON.stringify(spelled) === JSON.stringify(this.store.state.review)) continue;
+        this.store.dispatch({ kind: "reviewListed", sessionId, files: spelled });
+      } catch {
+        // The session was closed or the server ended: the next start or session reads it again.
+      }
+    }
+  }
+
+  private sayLeft(action: "keep" | "undo", left: readonly ReviewLeft[]): void {
+    if (left.length > 0) this.ui.inform(leftText(action, left));
+  }
+
   private async decide(action: "keep" | "undo", selector: Selector): Promise<void> {
     const found = this.session();
     if (found === undefined) return;
     const params = { ...found, action, ...selector };
     const { left } = await this.server.request("steadyhand/review/resolve", params);
-    if (left.length > 0) this.ui.inform(leftText(action, left));
+    this.sayLeft(action, left);
+    await this.refresh();
   }
 
   /** The open session with its epoch; undefined: nothing can be decided in it, and the user was told why. */

@@ -1,5 +1,14 @@
 /** Everything that can change the state: a closed union, which `reduce` handles completely. */
-import type { Queued, Session, SessionOpenResult, Snapshot, TurnEvent, Uncertain, Usage } from "../protocol";
+import type {
+  Queued,
+  ReviewFile,
+  Session,
+  SessionOpenResult,
+  Snapshot,
+  TurnEvent,
+  Uncertain,
+  Usage,
+} from "../protocol";
 import type { OutgoingPrompt } from "./outbox";
 import type { ConnectionStatus, Question } from "./state";
 
@@ -21,6 +30,7 @@ export type StoreAction =
       readonly uncertain: readonly Uncertain[];
       readonly settled: readonly Uncertain[];
     }
+  | { readonly kind: "reviewListed"; readonly sessionId: string; readonly files: readonly ReviewFile[] }
   | { readonly kind: "outboxChanged"; readonly outbox: readonly OutgoingPrompt[] }
   | { readonly kind: "questionAsked"; readonly question: Question }
   /** without a reason: the user answered it */

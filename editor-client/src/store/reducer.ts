@@ -23,9 +23,10 @@ export function reduce(state: State, action: StoreAction): State {
       return {
         ...without(withSession(state, action.result.session), "restoring"),
         active: openConversation(action),
+        review: state.active?.session.sessionId === action.result.session.sessionId ? state.review : [],
       };
     case "sessionLeft":
-      return without(without(state, "active"), "restoring");
+      return { ...without(without(state, "active"), "restoring"), review: [] };
     case "restoring":
       return action.sessionId !== undefined && hasHistory(state, action.sessionId)
         ? { ...state, restoring: action.sessionId }
@@ -48,6 +49,8 @@ export function reduce(state: State, action: StoreAction): State {
       return updateActive(state, action.sessionId, (active) => ({ ...active, usage: action.usage }));
     case "effectsListed":
       return { ...state, uncertain: action.uncertain, settled: action.settled };
+    case "reviewListed":
+      return state.active?.session.sessionId === action.sessionId ? { ...state, review: action.files } : state;
     case "outboxChanged":
       return { ...state, outbox: action.outbox };
     case "questionAsked": {

@@ -13,6 +13,7 @@ import type {
   PlanItem,
   Queued,
   Reason,
+  ReviewFile,
   Session,
   Snapshot,
   TurnEvent,
@@ -131,6 +132,8 @@ export interface State {
   /** effects of all sessions */
   readonly uncertain: readonly Uncertain[];
   readonly settled: readonly Uncertain[];
+  /** what the active session changed, with what is under review; URIs as the editor spells them */
+  readonly review: readonly ReviewFile[];
 }
 
 export const INITIAL_STATE: State = {
@@ -140,6 +143,7 @@ export const INITIAL_STATE: State = {
   questions: [],
   uncertain: [],
   settled: [],
+  review: [],
 };
 
 /** Whether an event of the active session and epoch arrived although events before it did not. */

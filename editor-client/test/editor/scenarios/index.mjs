@@ -3,5 +3,6 @@ import { chat } from "./chat.mjs";
 import { delivery } from "./delivery.mjs";
 import { first } from "./first.mjs";
 import { recovery } from "./recovery.mjs";
+import { review } from "./review.mjs";
 
-export const scenarios = { ...first, ...recovery, ...delivery, ...chat };
+export const scenarios = { ...first, ...recovery, ...review, ...delivery, ...chat };
