@@ -12,10 +12,11 @@ from steadyhand.adapters.disk.posix import system_disk
 from steadyhand.domain.errors import Refused
 from steadyhand.domain.model.messages import ReplyMessage
 from steadyhand.domain.model.transcript import outgoing_messages
-from steadyhand.domain.records.record import Mode, ModeSet, ToolResult
+from steadyhand.domain.records.record import Compaction, Mode, ModeSet, ToolResult
 from steadyhand.journal.format import read_journal, write_line
 from steadyhand.session.changes.review import list_review
 from steadyhand.session.changes.rewind import rewind
+from steadyhand.session.service import prompt_queue
 from steadyhand.session.service.fork import fork
 from steadyhand.session.service.session_settings import checkpoints
 from steadyhand.session.session import Session
@@ -249,6 +250,34 @@ async def test_long_reply_is_stored_beside_the_fork_too(place: Workspace) -> Non
         (Path(origin.path) / "outputs" / reply.output).unlink()
         second = await forked_from(server, origin)
         assert not (Path(second.path) / "outputs").exists()
+
+
+async def test_compaction_is_copied_and_cut_behind_the_forks_own_record(place: Workspace) -> None:
+    """S3, K4: the fork of a compacted session sends what the origin sends, in a restart too; the cut names a record of
+    the fork. A slash command stands at the cut and is not copied."""
+    async with practice_server(place) as server:
+        origin = await server.session()
+        for text in ("show a.txt", "say two", "/help"):
+            await server.say(origin, text)
+        assert origin.epoch is not None
+        done = await prompt_queue.compact(origin, origin.epoch, None)
+        assert done.compacted
+        await server.say(origin, "say three")
+        copy = await forked_from(server, origin)
+        sent = outgoing_messages(copy.ledger)
+        assert sent == outgoing_messages(origin.ledger)
+        assert "Summary" in sent[0].text
+        (record,) = [one for one in on_disk(copy) if isinstance(one, Compaction)]
+        assert record.epoch == copy.ledger.turns[turns(copy)[0]].epoch
+        assert prompts(copy) == ["show a.txt", "say two", "say three"]
+        early = await forked_from(server, origin, turns(origin)[0])
+        assert not any(isinstance(one, Compaction) for one in on_disk(early))
+        assert prompts(early) == ["show a.txt"]
+    async with practice_server(place, run=2) as server:
+        again = await server.opened(copy.session_id)
+        assert outgoing_messages(again.ledger) == sent
+        await rewind(again, again.epoch, turns(again)[0], "conversation")
+        assert again.ledger.standing.record is None
 
 
 # Refusals, in their order.

@@ -5,16 +5,20 @@ so that the provider finds the same bytes. A copied call is its proposal and its
 behind it, so nothing in the fork can take it for an effect of its own. Where a reply is missing, the last words that
 the model got stand in its place. A reply names what the model knows of the files that the call wrote.
 
-Not copied: attempts, inspections, permissions, usage, jobs, the queue, slash commands, quick questions, withdrawn text,
-compactions: the fork has the whole conversation.
+A compaction that counts is copied with its place: what it was cut behind is known when the records get their numbers
+(row K4).
+
+Not copied: attempts, inspections, permissions, usage, jobs, the queue, slash commands, quick questions, withdrawn text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
 
+from steadyhand.domain.ledger.compaction import NOTHING_CUT
 from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.ledger.state import ToolCall, TranscriptEntry
 from steadyhand.domain.model.readings import GrowingReadings, Reading
@@ -22,6 +26,7 @@ from steadyhand.domain.records.record import (
     Assistant,
     Attached,
     Compaction,
+    CompactionCut,
     Ended,
     Notice,
     Record,
@@ -31,20 +36,39 @@ from steadyhand.domain.records.record import (
     User,
 )
 from steadyhand.domain.views.sentences import outcome_of, supplied_reply, unrecorded_verdict
-from steadyhand_values import define
+from steadyhand_values import define, frozen
+
+Place: TypeAlias = "tuple[int, str]"
+"""`seq` and `sum` of a record in its journal."""
 
 
-def copied_history(ledger: Ledger, until: str | None, running: Collection[str] = ()) -> tuple[Record, ...]:
+@frozen
+class Copied:
+    """One record of a fork. `of`: the entry of the origin's conversation that it stands for; None: for none."""
+
+    record: Record
+    of: Place | None = None
+
+
+def copied_history(ledger: Ledger, until: str | None, running: Collection[str] = ()) -> tuple[Copied, ...]:
     """Return the records of the conversation up to and including a turn. `until` None: all of it.
 
     `running`: turns that have not ended and still run; they are left out."""
     return tuple(_Copying(ledger).copies(until, running))
 
 
-def copied_outputs(records: Iterable[Record]) -> tuple[str, ...]:
+def copied_outputs(copied: Iterable[Copied]) -> tuple[str, ...]:
     """Return the digests of the whole replies that these records name, each once."""
-    outputs = (one.output for one in records if isinstance(one, ToolResult) and one.output is not None)
-    return tuple(dict.fromkeys(outputs))
+    replies = (one.record for one in copied if isinstance(one.record, ToolResult))
+    return tuple(dict.fromkeys(reply.output for reply in replies if reply.output is not None))
+
+
+def bound_compaction(record: Compaction, places: Mapping[Place, Place], epoch: str) -> Compaction:
+    """Return a copied compaction, cut behind the fork's own record. `places`: of the origin → of the fork."""
+    if record.cut == NOTHING_CUT:
+        return attrs.evolve(record, epoch=epoch)
+    seq, check = places[(record.cut.seq, record.cut.sum)]
+    return attrs.evolve(record, epoch=epoch, cut=CompactionCut(seq=seq, sum=check))
 
 
 @define
@@ -52,15 +76,25 @@ class _Copying:
     ledger: Ledger
     readings: GrowingReadings = attrs.field(factory=GrowingReadings)
 
-    def copies(self, until: str | None, running: Collection[str]) -> Iterator[Record]:
+    def copies(self, until: str | None, running: Collection[str]) -> Iterator[Copied]:
         ledger = self.ledger
-        entries = [said for said in _up_to(ledger.said, until) if _is_copied(ledger, said, running)]
-        last = {said.turn_id: at for at, said in enumerate(entries)}
-        for at, said in enumerate(entries):
-            yield from self._entry(said)
+        every = _up_to(ledger.said, until)
+        copied = [_is_copied(ledger, said, running) for said in every]
+        last = {said.turn_id: at for at, said in enumerate(every) if copied[at]}
+        before: Place | None = None  # the last copied entry so far
+        nearest: dict[Place, Place | None] = {}  # entry → itself, or the copied one before it
+        for at, said in enumerate(every):
+            if copied[at] and isinstance(said.record, Compaction):
+                yield from _compaction(said.record, nearest)
+            elif copied[at]:
+                before = (said.seq, said.sum)
+                first, *rest = self._entry(said)
+                yield Copied(first, before)
+                yield from map(Copied, rest)
+            nearest[(said.seq, said.sum)] = before
             turn = ledger.turns.get(said.turn_id)
-            if turn is not None and turn.ended is not None and last[said.turn_id] == at and turn.is_in_history:
-                yield Ended(turn_id=turn.turn_id, reason=turn.ended.reason, text=turn.ended.text)
+            if turn is not None and turn.ended is not None and last.get(said.turn_id) == at and turn.is_in_history:
+                yield Copied(Ended(turn_id=turn.turn_id, reason=turn.ended.reason, text=turn.ended.text))
 
     def _entry(self, said: TranscriptEntry) -> Iterator[Record]:
         match said.record:
@@ -75,8 +109,8 @@ class _Copying:
                 yield attrs.evolve(notice, attempt_id=None)
             case Told() as told:
                 yield told
-            case Compaction():
-                pass  # it is bound to records of the origin; the fork has the whole conversation
+            case Compaction() as compaction:
+                yield compaction
 
     def _attached(self, turn_id: str) -> Iterator[Attached]:
         turn = self.ledger.turns.get(turn_id)
@@ -128,11 +162,19 @@ def _is_copied(ledger: Ledger, said: TranscriptEntry, running: Collection[str]) 
         return False
     if isinstance(said.record, Notice):
         return said.record.model or turn is None or turn.is_in_history
-    if isinstance(said.record, Told):
+    if isinstance(said.record, Told | Compaction):
         return True
     if turn is not None and not turn.is_in_history:
         return False
     return not (isinstance(said.record, Assistant) and said.record.withdrawn)
+
+
+def _compaction(record: Compaction, nearest: Mapping[Place, Place | None]) -> Iterator[Copied]:
+    """Yield it, cut behind an entry that is copied, if that one is part of the conversation."""
+    if record.cut == NOTHING_CUT:
+        yield Copied(record)
+    elif (place := nearest.get((record.cut.seq, record.cut.sum))) is not None:
+        yield Copied(attrs.evolve(record, cut=CompactionCut(seq=place[0], sum=place[1])))
 
 
 def _as_shown(path: str, known: Reading) -> Iterator[Shown]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from steadyhand.domain.errors import Refused, invalid_params
 from steadyhand.domain.ledger.ledger import Ledger
-from steadyhand.domain.model.copied_history import copied_history, copied_outputs
+from steadyhand.domain.model.copied_history import copied_history
 from steadyhand.domain.records.record import Epoch, Mode, Origin, Record, SessionHeader, TitleSource
 from steadyhand.domain.views.types import ReadOnly, SessionView
 from steadyhand.journal.journal import load
@@ -52,10 +52,10 @@ async def fork(registry: SessionRegistry, session_id: str, turn_id: str | None, 
         raise invalid_params("$.turnId", "no such turn, or it was rewound or still runs")
     new_id = context.ids.new()
     copied = copied_history(source.ledger, turn_id, source.running)
-    records = (*_first_records(context, source.ledger, new_id, wanted), *_origins(source.ledger, session_id, turn_id))
+    header, epoch = _first_records(context, source.ledger, new_id, wanted)
+    first = (header, epoch, *_origins(source.ledger, session_id, turn_id))
     try:
-        outputs = copied_outputs(copied)
-        await context.in_thread(write_fork, context, session_id, new_id, (*records, *copied), outputs)
+        await context.in_thread(write_fork, context, session_id, new_id, epoch, first, copied)
     except ForkTooLarge as large:
         text = f"the history up to there has more than {FORK_BYTES_MAX >> 20} MiB; name an earlier turn"
         raise invalid_params("$.turnId", text) from large
@@ -110,7 +110,7 @@ def _unreadable(reason: str, why: str) -> Refused:
     return Refused("journalBroken", text, {"readOnly": {"reason": reason, "text": text}})
 
 
-def _first_records(context: SessionContext, origin: Ledger, session_id: str, title: str) -> Sequence[Record]:
+def _first_records(context: SessionContext, origin: Ledger, session_id: str, title: str) -> tuple[SessionHeader, Epoch]:
     pid, host, boot = context.processes.here()
     source: TitleSource = "user" if title else "auto" if origin.title else "none"
     made = f"{origin.title[: TITLE_CHARS_MAX - len(SUFFIX)]}{SUFFIX}" if origin.title else ""

@@ -12,8 +12,9 @@ import errno
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 
-from steadyhand.domain.records.record import Record
-from steadyhand.journal.format import FIRST_PREV, write_lines
+from steadyhand.domain.model.copied_history import Copied, Place, bound_compaction, copied_outputs
+from steadyhand.domain.records.record import Compaction, Epoch, Record
+from steadyhand.journal.format import FIRST_PREV, write_line
 from steadyhand.journal.journal import FILE_MODE, JOURNAL
 from steadyhand.journal.ownership import OWNER_LOCK
 from steadyhand.ports.disk import Disk, Folder, Lock, write_all
@@ -27,7 +28,6 @@ from steadyhand_values import pattern
 FORK_BYTES_MAX = 64 << 20
 """Bytes of a fork: its journal, and the long replies that are stored beside it."""
 _BESIDE = pattern(r"\.[0-9a-f]{32}\.fork")
-_RECORDS_AT_ONCE = 100
 
 
 class ForkTooLarge(Exception):
@@ -35,14 +35,19 @@ class ForkTooLarge(Exception):
 
 
 def write_fork(
-    context: SessionContext, origin_id: str, session_id: str, records: Sequence[Record], outputs: Iterable[str]
+    context: SessionContext,
+    origin_id: str,
+    session_id: str,
+    epoch: Epoch,
+    first: Sequence[Record],
+    copied: Sequence[Copied],
 ) -> None:
-    """Make the session with these records and the origin's replies of these digests. Durable when this returns.
+    """Make the session with its first records, the copies and the origin's long replies. Durable when this returns.
 
     A reply that is no longer stored is passed over: the fork's record names it, and it is missing there too. Raise
     OSError, UnsafeState or ForkTooLarge."""
-    lines = list(_lines(context, records))
-    contents = list(_contents(context, origin_id, outputs, FORK_BYTES_MAX - sum(map(len, lines))))
+    lines = list(_lines(context, epoch.epoch, [*map(Copied, first), *copied]))
+    contents = list(_contents(context, origin_id, copied_outputs(copied), FORK_BYTES_MAX - sum(map(len, lines))))
     disk = context.disk
     parent = context.private_state.make_sessions()
     try:
@@ -104,16 +109,21 @@ def _write_durably(disk: Disk, folder: Folder, name: str, pieces: Iterable[bytes
         disk.close(file)
 
 
-def _lines(context: SessionContext, records: Sequence[Record]) -> Iterator[bytes]:
-    """Yield the journal in pieces. Raise ForkTooLarge."""
-    seq, prev, at, size = 1, FIRST_PREV, context.clock.now(), 0
-    for first in range(0, len(records), _RECORDS_AT_ONCE):
-        some = records[first : first + _RECORDS_AT_ONCE]
-        piece, _, prev = write_lines(some, seq, prev, at)
-        seq, size = seq + len(some), size + len(piece)
+def _lines(context: SessionContext, epoch: str, copied: Sequence[Copied]) -> Iterator[bytes]:
+    """Yield the lines of the journal. Raise ForkTooLarge."""
+    prev, at, size = FIRST_PREV, context.clock.now(), 0
+    places: dict[Place, Place] = {}  # of an entry in the origin → of its copy
+    for seq, one in enumerate(copied, 1):
+        record = one.record
+        if isinstance(record, Compaction):
+            record = bound_compaction(record, places, epoch)
+        line, prev = write_line(record, seq, prev, at)
+        if one.of is not None:
+            places[one.of] = (seq, prev)
+        size += len(line)
         if size > FORK_BYTES_MAX:
             raise ForkTooLarge
-        yield piece
+        yield line
 
 
 def _contents(context: SessionContext, origin_id: str, outputs: Iterable[str], left: int) -> Iterator[bytes]:
