@@ -1,6 +1,7 @@
 """What a session sends to the editor, and who waits for something of it.
 
-Events of turns are numbered and buffered. Views are sent where they differ from what was sent last.
+Events of turns are numbered and buffered. Views are sent where they differ from what was sent last. The text of an
+answer may be held for a moment (`shown_text`); every other notification sends it first.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import attrs
 
 from steadyhand.domain.views import render
 from steadyhand.domain.views.notifications import (
+    EditorNotification,
     MessageNotification,
     QueueNotification,
     RecoveryNotification,
     SessionNotification,
 )
-from steadyhand.domain.views.types import CallChanged, Event, SessionView, TurnEnded
-from steadyhand.session.event_buffer import EventBuffer
+from steadyhand.domain.views.types import CallChanged, Event, SessionView, TextDelta, TurnEnded
+from steadyhand.session.event_buffer import EventBuffer, EventPage
 from steadyhand.session.session_state import SessionState
 from steadyhand.session.session_views import call_view, queue_view, session_view, snapshot_of
+from steadyhand.session.shown_text import ShownText
 from steadyhand_values import define
 
 
@@ -35,7 +38,8 @@ class SessionFeed:
 
     def __init__(self, state: SessionState, epoch: str) -> None:
         self._state = state
-        self.events = EventBuffer(state.session_id, epoch)
+        self._events = EventBuffer(state.session_id, epoch)
+        self._text = ShownText(self._send, state.context.clock, state.context.spawn)
         self._resolution = anyio.Event()
         self._waiters: dict[str, list[_Waiter]] = {}
         self._revision = ""
@@ -46,13 +50,28 @@ class SessionFeed:
 
     def notify(self, turn_id: str, event: Event) -> None:
         """Send one event of a turn; the end of the turn wakes who waits for it."""
-        self._state.context.editor.tell(self.events.add(turn_id, event))
+        self._text.flush()
+        self._send(turn_id, event)
         if isinstance(event, TurnEnded):
             self.wake_waiters(turn_id, event)
 
+    def stream(self, turn_id: str, piece: TextDelta) -> bool:
+        """Send a piece of an answer now, or within `SHOWN_INTERVAL_S`; return whether anything was sent now."""
+        return self._text.add(turn_id, piece)
+
+    def end_stream(self) -> None:
+        """Send what is held of an answer."""
+        self._text.flush()
+
+    def events_after(self, epoch: str, number: int) -> EventPage:
+        """Return what a client that has seen this event lacks (row D3)."""
+        self._text.flush()
+        return self._events.after(epoch, number)
+
     def begin_epoch(self, epoch: str) -> None:
         """Number events anew; a client that knows the earlier epoch opens the session again."""
-        self.events = EventBuffer(self._state.session_id, epoch)
+        self._text.flush()
+        self._events = EventBuffer(self._state.session_id, epoch)
 
     def notify_call(self, call_id: str, title: str | None = None) -> None:
         """Send how a call is now."""
@@ -65,7 +84,7 @@ class SessionFeed:
         timeless = attrs.evolve(view, updated="")
         if timeless != self._sent_session:
             self._sent_session = timeless
-            self._state.context.editor.tell(SessionNotification(view))
+            self._tell(SessionNotification(view))
         self.notify_recovery()
 
     def notify_recovery(self, first: bool = False) -> None:
@@ -77,15 +96,22 @@ class SessionFeed:
         is_news = known != now.revision and (known or now.calls or now.settled)
         if is_news or (first and not self._is_recovery_sent):
             self._is_recovery_sent = True
-            self._state.context.editor.tell(RecoveryNotification(now))
+            self._tell(RecoveryNotification(now))
 
     def notify_queue(self) -> None:
         """Send the prompts that wait."""
-        self._state.context.editor.tell(QueueNotification(self._state.session_id, queue_view(self._state)))
+        self._tell(QueueNotification(self._state.session_id, queue_view(self._state)))
 
     def notify_message(self, level: Literal["error", "warning", "info", "log"], text: str) -> None:
         """Send a message for the user."""
-        self._state.context.editor.tell(MessageNotification(level, text))
+        self._tell(MessageNotification(level, text))
+
+    def _send(self, turn_id: str, event: Event) -> None:
+        self._state.context.editor.tell(self._events.add(turn_id, event))
+
+    def _tell(self, notification: EditorNotification) -> None:
+        self._text.flush()
+        self._state.context.editor.tell(notification)
 
     # Waiters.
 

@@ -94,7 +94,7 @@ async def test_rebind_goes_on_in_the_new_folder_under_a_new_epoch(place: Workspa
         view = await rebind(session, moved.as_uri())
         assert (view.workspace, view.workspace_gone) == (moved.as_uri(), None)
         assert view.epoch not in (None, old)
-        assert session.feed.events.after(old or "", 0).reset
+        assert session.feed.events_after(old or "", 0).reset
         assert kinds(session)[-2:] == ["rebind", "told"]
         assert session.ledger.grants == []
         with pytest.raises(Refused, match="reopened"):

@@ -413,15 +413,15 @@ async def test_events_after_a_number_are_complete_or_reset(tmp_path: Path) -> No
         assert session.epoch is not None
         await stage.say(session)
         sent = stage.numbered()
-        everything = session.feed.events.after(session.epoch, 0)
+        everything = session.feed.events_after(session.epoch, 0)
         assert list(everything.events) == sent
         assert (everything.next, everything.reset) == (len(sent), False)
         for after in range(len(sent) + 1):
-            missed = session.feed.events.after(session.epoch, after)
+            missed = session.feed.events_after(session.epoch, after)
             assert [each.number for each in missed.events] == list(range(after + 1, len(sent) + 1))
             assert not missed.reset
-        assert session.feed.events.after(other_id, 0) == event_buffer.EventPage((), len(sent), True)
-        assert session.feed.events.after(session.epoch, len(sent) + 1).reset, "the number was never assigned"
+        assert session.feed.events_after(other_id, 0) == event_buffer.EventPage((), len(sent), True)
+        assert session.feed.events_after(session.epoch, len(sent) + 1).reset, "the number was never assigned"
 
 
 async def test_events_of_an_earlier_epoch_are_reset_after_reopen(tmp_path: Path) -> None:
@@ -435,9 +435,9 @@ async def test_events_of_an_earlier_epoch_are_reset_after_reopen(tmp_path: Path)
         await stage.registry.close(session.session_id)
         again = await stage.opened(session.session_id)
         assert again.epoch not in (None, before)
-        assert again.feed.events.after(before, 0).reset
+        assert again.feed.events_after(before, 0).reset
         assert again.epoch is not None
-        assert again.feed.events.after(again.epoch, 0) == event_buffer.EventPage((), 0, False)
+        assert again.feed.events_after(again.epoch, 0) == event_buffer.EventPage((), 0, False)
 
 
 def test_event_buffer_keeps_a_bounded_number_and_size() -> None:

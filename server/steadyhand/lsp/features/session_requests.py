@@ -177,7 +177,7 @@ class SessionRequests:
 
     async def read_events(self, params: on_turns.TurnEventsParams) -> object:
         session = await self._registry.open_session(params.session_id)
-        return to_plain(session.feed.events.after(params.epoch, params.after))
+        return to_plain(session.feed.events_after(params.epoch, params.after))
 
     async def resume_queue(self, params: on_turns.QueueResumeParams) -> object:
         session = await (await self._ready_registry()).open_session(params.session_id)

@@ -115,22 +115,24 @@ async def receive(session: Session, turn: ActiveTurn, answer: ModelResponse, req
         async with aclosing(cast("Any", model.ask(request))) as parts:
             async for part in parts:
                 answer.add(part)
-                _notify_part(session, answer, part)
+                _show_part(session, answer, part)
                 await session.context.editor.drain()
     except ProviderError as trouble:
         answer.trouble = trouble
     except anyio.get_cancelled_exc_class():
         turn.keep_unfinished(answer)  # the end of the turn records it
         raise
+    finally:
+        session.feed.end_stream()
 
 
-def _notify_part(session: Session, answer: ModelResponse, part: StreamPart) -> None:
+def _show_part(session: Session, answer: ModelResponse, part: StreamPart) -> None:
     """Show a part of the answer as it arrives."""
     match part:
         case TextPart(delta):
-            session.feed.notify(answer.turn_id, TextDelta(answer.message_id, delta))
+            session.feed.stream(answer.turn_id, TextDelta(answer.message_id, delta))
         case ReasoningPart(delta) if delta:
-            session.feed.notify(answer.turn_id, TextDelta(answer.message_id, delta, "reasoning"))
+            session.feed.stream(answer.turn_id, TextDelta(answer.message_id, delta, "reasoning"))
         case _:
             pass
 
