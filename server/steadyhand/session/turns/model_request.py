@@ -37,6 +37,8 @@ from steadyhand.session.turns.system_text import system_text
 PAUSE_S_FIRST = 1.0
 PAUSE_S_MAX = 60.0
 """If the provider asks for a longer pause, the turn ends instead."""
+PARTS_HELD_MAX = 32
+"""Parts of an answer that are taken in one step of the event loop."""
 
 
 async def ask_until_whole(session: Session, turn: ActiveTurn, aside: UserMessage | None = None) -> ModelResponse:
@@ -113,10 +115,13 @@ async def receive(session: Session, turn: ActiveTurn, answer: ModelResponse, req
         model = session.context.models(ledger.model.provider, ledger.model.name)
         answer.sent = True
         async with aclosing(cast("Any", model.ask(request))) as parts:
+            unseen = 0
             async for part in parts:
                 answer.add(part)
-                _show_part(session, answer, part)
-                await session.context.editor.drain()
+                unseen += 1
+                if _show_part(session, answer, part) or unseen >= PARTS_HELD_MAX:
+                    unseen = 0
+                    await session.context.editor.drain()  # others run, and a cancel takes effect
     except ProviderError as trouble:
         answer.trouble = trouble
     except anyio.get_cancelled_exc_class():
@@ -126,15 +131,15 @@ async def receive(session: Session, turn: ActiveTurn, answer: ModelResponse, req
         session.feed.end_stream()
 
 
-def _show_part(session: Session, answer: ModelResponse, part: StreamPart) -> None:
-    """Show a part of the answer as it arrives."""
+def _show_part(session: Session, answer: ModelResponse, part: StreamPart) -> bool:
+    """Show a part of the answer as it arrives; return whether anything was sent now."""
     match part:
         case TextPart(delta):
-            session.feed.stream(answer.turn_id, TextDelta(answer.message_id, delta))
+            return session.feed.stream(answer.turn_id, TextDelta(answer.message_id, delta))
         case ReasoningPart(delta) if delta:
-            session.feed.stream(answer.turn_id, TextDelta(answer.message_id, delta, "reasoning"))
+            return session.feed.stream(answer.turn_id, TextDelta(answer.message_id, delta, "reasoning"))
         case _:
-            pass
+            return False
 
 
 async def _ask_again_later(
