@@ -48,12 +48,21 @@ const ALLOWED_TAGS = [
   "ul",
 ];
 
-export function safeHtml(text: string): string {
-  return DOMPurify.sanitize(markdown.render(text), {
+/** `environment`: the definitions of links before this text; those in it are added. */
+export function safeHtml(text: string, environment: object = {}): string {
+  return DOMPurify.sanitize(markdown.render(text, environment), {
     ALLOWED_TAGS,
     ALLOWED_ATTR: ["href", "class", "data-action", "type", "start", "aria-label"],
     ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$))/i,
   });
+}
+
+/** The blocks that are in no other block: the line at which each begins, counted from 0. */
+export function topLevelBlocks(text: string): { readonly line: number; readonly isFence: boolean }[] {
+  return markdown
+    .parse(text, {})
+    .filter(({ level, nesting, map }) => level === 0 && nesting >= 0 && map !== null)
+    .map(({ map, type }) => ({ line: map?.[0] ?? 0, isFence: type === "fence" }));
 }
 
 function codeBlock(content: string, language: string): string {

@@ -1,13 +1,14 @@
 /** One message of the conversation: the user's as it was typed, the model's as Markdown with its reasoning folded. */
 import type { JSX } from "preact";
 import { memo } from "preact/compat";
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { showHidden } from "../../hiddenCharacters";
 import { withoutDigests } from "../../labels";
 import type { Attachment } from "../../protocol";
 import type { Item } from "../../store/state";
 import { AttachmentChips } from "./attachmentChips";
 import { postToExtension } from "./extensionHost";
+import { GrowingMarkdown } from "./growingMarkdown";
 import { Icon } from "./icons";
 import { safeHtml } from "./markdown";
 
@@ -39,7 +40,7 @@ function AssistantMessage({ message }: { readonly message: Message }): JSX.Eleme
     <article class={`message assistant${withdrawn ? " withdrawn" : ""}`} aria-label="Steadyhand" aria-busy={live}>
       {withdrawn && <div class="withdrawn-mark">Withdrawn: the answer was cut off, so the model is asked again.</div>}
       {reasoning !== "" && <Reasoning text={reasoning} live={live && text === ""} />}
-      {text !== "" && <Markdown text={text} />}
+      {text !== "" && (live ? <LiveMarkdown text={text} /> : <Markdown text={text} />)}
       {live && text !== "" && <span class="cursor" aria-hidden="true" />}
     </article>
   );
@@ -74,6 +75,52 @@ function Reasoning({ text, live }: { readonly text: string; readonly live: boole
 export function Markdown({ text }: { readonly text: string }): JSX.Element {
   const html = useMemo(() => safeHtml(showHidden(text)), [text]);
   return <div class="markdown" onClick={onMarkdownClick} dangerouslySetInnerHTML={{ __html: html }} />;
+}
+
+/** The same while the text grows: what can no longer change is drawn once. */
+export function LiveMarkdown({ text }: { readonly text: string }): JSX.Element {
+  const growing = useRef(new GrowingMarkdown());
+  const pieces = useMemo(() => growing.current.update(text), [text]);
+  return (
+    <div class="markdown" onClick={onMarkdownClick}>
+      {pieces.map((piece, place) =>
+        piece.kind === "html" ? (
+          <HtmlPiece key={`html ${place}`} html={piece.html} />
+        ) : (
+          <CodePiece key={`code ${place}`} language={piece.language} parts={piece.parts} />
+        ),
+      )}
+    </div>
+  );
+}
+
+const HtmlPiece = memo(function HtmlPiece({ html }: { readonly html: string }): JSX.Element {
+  return <div class="piece" dangerouslySetInnerHTML={{ __html: html }} />;
+});
+
+interface CodePieceProps {
+  readonly language: string;
+  readonly parts: readonly string[];
+}
+
+/** A code block that is being written; it looks like one of `safeHtml`. */
+function CodePiece({ language, parts }: CodePieceProps): JSX.Element {
+  return (
+    <div class="code">
+      <div class="code-bar">
+        <span>{language}</span>
+        <button type="button" data-action="copy" aria-label="Copy code">
+          Copy
+        </button>
+        <button type="button" data-action="insert" aria-label="Insert code at the cursor">
+          Insert
+        </button>
+      </div>
+      <pre>
+        <code>{parts}</code>
+      </pre>
+    </div>
+  );
 }
 
 function onMarkdownClick(event: MouseEvent): void {
