@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import anyio.to_thread
 import attrs
 
 from steadyhand.domain.records.record import EffectClass, Scope
 from steadyhand.domain.views.render import display_path
+from steadyhand.ports.disk import Disk
 from steadyhand.tools.contract import CallContext, EvidenceResult, Preview, Refusal, ToolContext, ToolOutcome
 from steadyhand.tools.workspace.paths import ResolvedPath, locate, locate_for_call, one_line
 from steadyhand.tools.workspace.similar_names import missing_note
+from steadyhand.tools.workspace.stoppable_reads import run_stoppable
 from steadyhand.tools.workspace.walk import printable
 from steadyhand.tools.writes.planned_write import TITLE_CHARS_MAX
 from steadyhand_values import frozen
@@ -55,7 +56,11 @@ class PlannedRead:
         return EvidenceResult()
 
     async def run(self, running: CallContext) -> ToolOutcome:
-        return await anyio.to_thread.run_sync(self._run)
+        return await run_stoppable(self.tool_context.disk, self._run_on)
+
+    def _run_on(self, disk: Disk) -> ToolOutcome:
+        """Read with this disk, in a thread."""
+        return attrs.evolve(self, tool_context=attrs.evolve(self.tool_context, disk=disk))._run()
 
     def _run(self) -> ToolOutcome:
         try:
