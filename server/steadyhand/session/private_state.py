@@ -19,7 +19,7 @@ from __future__ import annotations
 import errno
 import shlex
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from steadyhand.domain.errors import Refused
 from steadyhand.journal.journal import JOURNAL
@@ -124,13 +124,22 @@ class PrivateState:
         """Open a session's folder, with `SESSION_FILES` checked. Raise UnsafeState, UnsafeSession or OSError."""
         sessions = self.open_sessions()
         try:
+            return self._open_session(sessions, session_id, lambda folder: SESSION_FILES)
+        finally:
+            self._disk.close(sessions)
+
+    def open_whole_session(self, sessions: Folder, session_id: str) -> Folder:
+        """Open a session's folder in the folder of `open_sessions`, with everything in it checked. Raise UnsafeSession
+        or OSError."""
+        return self._open_session(sessions, session_id, self._disk.names)
+
+    def _open_session(self, sessions: Folder, session_id: str, names: Callable[[Folder], Iterable[str]]) -> Folder:
+        try:
             folder = self._enter(sessions, session_id, self._sessions_path)
         except _Unsafe as unsafe:
             raise _session_refusal(unsafe) from None
-        finally:
-            self._disk.close(sessions)
         try:
-            self._check_names(folder, SESSION_FILES, session_id)
+            self._check_names(folder, names(folder), session_id)
         except BaseException:
             self._disk.close(folder)
             raise

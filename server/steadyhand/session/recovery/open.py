@@ -29,7 +29,7 @@ from steadyhand.domain.recovery.tables import Reached, classify, settle
 from steadyhand.domain.views.sentences import verdict_notice
 from steadyhand.domain.views.types import ReadOnly
 from steadyhand.journal.format import LoadedJournal
-from steadyhand.journal.journal import Journal, JournalBroken, UnacknowledgedTail, load
+from steadyhand.journal.journal import Journal, JournalBroken, UnacknowledgedTail
 from steadyhand.journal.ownership import SessionLock
 from steadyhand.ports.system import Ids
 from steadyhand.session.context import SessionContext
@@ -42,7 +42,7 @@ from steadyhand.session.recovery.settlement_records import (
     records_of_restore,
     told_of_undos,
 )
-from steadyhand.session.storage.loaded_ledger import ledger_of
+from steadyhand.session.storage.loaded_ledger import ledger_of, load_with_ledger
 from steadyhand.session.storage.lock import make_names_durable
 from steadyhand.tools.contract import ToolContext
 from steadyhand.tools.writes.blob_store import STORES, BlobStore
@@ -93,15 +93,17 @@ def open_owned(
     tool_context: ToolContext,
     reading_tools: frozenset[str],
     tail: UnacknowledgedTail | None,
+    read: tuple[LoadedJournal, Ledger] | None = None,
 ) -> OpenResult:
     """Open a session whose lock this process holds. Blocks. OSError only if the journal cannot be read at all.
 
-    `tail`: what this process wrote there and did not acknowledge."""
-    loaded = load(context.disk, held.folder)
+    `tail`: what this process wrote there and did not acknowledge. `read`: what was read under this lock; None: it is
+    read now. The ledger becomes the session's."""
+    loaded, ledger = load_with_ledger(context.disk, held.folder) if read is None else read
     unacknowledged: int | None = None
     if tail is not None and tail.is_in(loaded) and not _is_taken_up_since(loaded, tail.first, context):
         unacknowledged = tail.first
-    ledger = ledger_of(loaded, unacknowledged)
+        ledger = ledger_of(loaded, unacknowledged)
     if loaded.newer:
         text = "A newer version of Steadyhand wrote this session. It is shown read-only. Update Steadyhand to continue."
         return OpenResult(ledger, None, ReadOnly("newer", text), loaded.damaged)

@@ -14,7 +14,7 @@ import anyio
 from steadyhand.domain.errors import Refused
 from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.views.types import ReadOnly
-from steadyhand.journal.journal import UnacknowledgedTail, load
+from steadyhand.journal.journal import UnacknowledgedTail
 from steadyhand.journal.ownership import OWNER_LOCK, SessionLock
 from steadyhand.ports.disk import Folder
 from steadyhand.session.context import SessionContext
@@ -23,7 +23,7 @@ from steadyhand.session.recovery.open import OpenResult, open_owned, open_read_o
 from steadyhand.session.session import OpenSessions, Session
 from steadyhand.session.session_status import SessionStatus
 from steadyhand.session.storage import directory
-from steadyhand.session.storage.loaded_ledger import ledger_of
+from steadyhand.session.storage.loaded_ledger import load_with_ledger
 from steadyhand.session.storage.lock import owner_of, session_path, take_lock, write_owner
 from steadyhand.session.turns.folders import missing_folder_sentence
 from steadyhand.tools.commands.own_temporary import remove_left_temporaries
@@ -151,16 +151,16 @@ class SessionOpener:
         """Return the session as it was opened, and what its tools work with."""
         context, reading_tools = self._context, self._reading_tools
         try:
-            loaded = await context.in_thread(load, context.disk, folder)
+            loaded, known = await context.in_thread(load_with_ledger, context.disk, folder)
         except OSError as error:
             text = f"This session's journal cannot be read ({error.strerror}). Make it readable, then open it again."
             return OpenResult(Ledger(), None, ReadOnly("disk", text), 0), context.tool_context(None, path)
-        known = ledger_of(loaded)
         folders = directory.recorded_folders(known)
         tool_context = await context.in_thread(directory.tool_context_of, context, known.workspace, path, folders)
         if lock is not None:
+            read = (loaded, known)  # under the lock, so it is what is there
             opened = await context.in_thread(
-                open_owned, context, lock, epoch, tool_context, reading_tools, unacknowledged
+                open_owned, context, lock, epoch, tool_context, reading_tools, unacknowledged, read
             )
             return opened, tool_context
         if trouble is not None:

@@ -32,6 +32,8 @@ from steadyhand.session.storage.state_directory import refusal_of
 from steadyhand_values import frozen
 
 CLOSE_S_MAX = 25.0
+LISTED_AT_ONCE = 100
+"""Closed sessions that a list reads in one step of a thread."""
 
 
 @frozen
@@ -123,14 +125,11 @@ class SessionRegistry:
         names = await self.context.in_thread(directory.names, self.context)
         self.context.tell_tightened()
         views: list[SessionView] = []
-        for session_id in names:
-            session = self.sessions.get(session_id)
-            if session is not None:
-                views.append(session.view())
-            elif (
-                view := await self.context.in_thread(directory.view_from_files, self.context, session_id)
-            ) is not None:
-                views.append(view)
+        for first in range(0, len(names), LISTED_AT_ONCE):
+            part = names[first : first + LISTED_AT_ONCE]
+            views += [session.view() for one in part if (session := self.sessions.get(one)) is not None]
+            closed = [one for one in part if one not in self.sessions]
+            views += await self.context.in_thread(directory.views_from_files, self.context, closed)
         return tuple(sorted(views, key=lambda view: (view.updated, view.session_id), reverse=True))
 
     async def open(self, session_id: str, tail: int) -> SessionSnapshot:

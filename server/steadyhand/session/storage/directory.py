@@ -14,6 +14,7 @@ from steadyhand.domain.text.hidden_characters import show_hidden_in_value
 from steadyhand.domain.views.types import ReadOnly, SessionView
 from steadyhand.journal.journal import Journal, load
 from steadyhand.journal.ownership import OWNER_LOCK, SessionLock
+from steadyhand.ports.disk import Folder
 from steadyhand.session.context import OpenFolder, SessionContext
 from steadyhand.session.private_state import UnsafeSession, UnsafeState
 from steadyhand.session.storage.loaded_ledger import ledger_of
@@ -86,47 +87,78 @@ def exists(context: SessionContext, session_id: str) -> bool:
 def summary(context: SessionContext, session_id: str) -> Summary | None:
     """Return a session's summary, from its file or by a fold; None where it has no record yet. Raise OSError, or
     UnsafeState, or UnsafeSession."""
-    folder = context.private_state.open_session(session_id)
+    sessions = context.private_state.open_sessions()
     try:
-        context.private_state.check_session(folder, session_id)
-        known = read_summary(context.disk, folder)
-        if known is not None:
-            return known
-        loaded = load(context.disk, folder)
-        if loaded.size == 0:
-            return None
-        found = summary_of(ledger_of(loaded))
-        if not loaded.newer and loaded.tail == "clean":
-            write_summary(context.disk, context.ids, folder, found, (loaded.size, loaded.last_sum))
-        return found
+        folder = context.private_state.open_whole_session(sessions, session_id)
+    finally:
+        context.disk.close(sessions)
+    try:
+        return _summary_in(context, folder)
     finally:
         context.disk.close(folder)
 
 
-def view_from_files(context: SessionContext, session_id: str) -> SessionView | None:
-    """Return a session as its files show it, without taking it; None where it has no record yet."""
-    path = session_path(context.state_directory, session_id)
-    read_only = None
+def _summary_in(context: SessionContext, folder: Folder) -> Summary | None:
+    known = read_summary(context.disk, folder)
+    if known is not None:
+        return known
+    loaded = load(context.disk, folder)
+    if loaded.size == 0:
+        return None
+    found = summary_of(ledger_of(loaded))
+    if not loaded.newer and loaded.tail == "clean":
+        write_summary(context.disk, context.ids, folder, found, (loaded.size, loaded.last_sum))
+    return found
+
+
+def views_from_files(context: SessionContext, session_ids: Sequence[str]) -> list[SessionView]:
+    """Return these sessions as their files show them, without taking them; without those that have no record yet.
+
+    Each folder is opened once. Raise UnsafeState."""
     try:
-        found = summary(context, session_id)
+        sessions = context.private_state.open_sessions()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [_view(context, one, summary_of(Ledger()), _unreadable(error), 0) for one in session_ids]
+    try:
+        found = (_view_from_files(context, sessions, session_id) for session_id in session_ids)
+        return [view for view in found if view is not None]
+    finally:
+        context.disk.close(sessions)
+
+
+def _view_from_files(context: SessionContext, sessions: Folder, session_id: str) -> SessionView | None:
+    nothing = summary_of(Ledger())
+    try:
+        folder = context.private_state.open_whole_session(sessions, session_id)
+        try:
+            found = _summary_in(context, folder)
+            if found is None:
+                return None
+            is_free, read_only = _owner_in(context, folder)
+        finally:
+            context.disk.close(folder)
     except FileNotFoundError:
         return None
     except OSError as error:
-        read_only = ReadOnly("disk", f"This session's journal cannot be read ({error.strerror}).")
-        found = summary_of(Ledger())
+        return _view(context, session_id, nothing, _unreadable(error), 0)
     except UnsafeSession as unsafe:
-        read_only = ReadOnly("unsafe", unsafe.message)
-        found = summary_of(Ledger())
-    if found is None:
-        return None
-    if read_only is None:
-        read_only = owned_elsewhere(context, session_id)
-    adrift = (
-        found.adrift if found.adrift and is_free(context, session_id) else 0
-    )  # while an owner runs, its running call is not uncertain
+        return _view(context, session_id, nothing, ReadOnly("unsafe", unsafe.message), 0)
+    # While an owner runs, its running call is not uncertain.
+    return _view(context, session_id, found, read_only, found.uncertain + (found.adrift if is_free else 0))
+
+
+def _unreadable(error: OSError) -> ReadOnly:
+    return ReadOnly("disk", f"This session's journal cannot be read ({error.strerror}).")
+
+
+def _view(
+    context: SessionContext, session_id: str, found: Summary, read_only: ReadOnly | None, uncertain: int
+) -> SessionView:
     return SessionView(
         session_id=session_id,
-        path=path,
+        path=session_path(context.state_directory, session_id),
         title=show_hidden_in_value(found.title),
         title_source=found.title_source,
         created=found.created or context.clock.now(),
@@ -135,7 +167,7 @@ def view_from_files(context: SessionContext, session_id: str) -> SessionView | N
         model=found.model,
         busy=False,
         parked=False,
-        uncertain=found.uncertain + adrift,
+        uncertain=uncertain,
         workspace=found.workspace,
         read_only=read_only,
         origin=found.origin,
@@ -169,26 +201,21 @@ def recorded_folders(ledger: Ledger) -> tuple[OpenFolder, ...]:
     return tuple(OpenFolder(uri, (path_of(uri) or "").rstrip("/").rpartition("/")[2]) for uri in ledger.folders)
 
 
-def owned_elsewhere(context: SessionContext, session_id: str) -> ReadOnly | None:
-    """Return that another process holds the owner lock now, and which; None where nobody can tell."""
-    try:
-        folder = context.private_state.open_session(session_id)
-    except (OSError, UnsafeSession):
-        return None
+def _owner_in(context: SessionContext, folder: Folder) -> tuple[bool, ReadOnly | None]:
+    """Return whether no process holds the owner lock now, and, if another process does, which; None where nobody can
+    tell."""
     try:
         lock = context.disk.lock(folder, OWNER_LOCK)
         if lock is not None:
             lock.release()
-            return None
+            return True, None
         holder = owner_of(context.disk, folder)
     except OSError:
-        return None
-    finally:
-        context.disk.close(folder)
+        return False, None
     if holder is not None and (holder.pid, holder.host) == context.processes.here()[:2]:
-        return None  # this process is opening or closing it
+        return False, None  # this process is opening or closing it
     who = f"process {holder.pid} on {holder.host}" if holder else "another process"
-    return ReadOnly("owned", f"This session is open in {who}.", holder)
+    return False, ReadOnly("owned", f"This session is open in {who}.", holder)
 
 
 def is_free(context: SessionContext, session_id: str) -> bool:
