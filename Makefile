@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.scratch/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test hostile quick unit t lint types prove bench mutants realmodel lock generate client vsix editor
+.PHONY: help demo test hostile quick unit t lint types prove bench bench-full mutants realmodel lock generate client vsix editor
 .PHONY: editor-test clean
 
 help:            ## this list
@@ -75,6 +75,9 @@ mutants: $(STAMP) ## single mistakes in the recovery core, each against the fast
 
 bench: $(STAMP)  ## measure times and sizes
 	@$(BIN)/python -m tests.bench
+
+bench-full: $(STAMP) ## the rows of docs/benchmarks.md; BEFORE=path: another tree beside this one
+	@$(BIN)/python -m tests.bench.full $(if $(BEFORE),--before $(BEFORE)) --raw .scratch/bench.json
 
 generate: $(STAMP) ## write the wire schema, the client's types and the standard LSP types
 	$(BIN)/python protocol/generate.py

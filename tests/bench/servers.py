@@ -100,14 +100,15 @@ def measured(tree: Path, folder: Path, answering: Answering) -> Iterator[Measure
 
 @contextmanager
 def round_trips(server: Measured) -> Iterator[list[float]]:
-    """Ask for nothing in particular, again and again, until the context ends; the seconds of each answer."""
+    """Ask where a prompt of another session stands, again and again, until the context ends; the seconds of each."""
     found: list[float] = []
+    params = {"sessionId": server.create()["sessionId"], "clientMessageId": "none"}
     is_over = threading.Event()
 
     def ask() -> None:
         while not is_over.wait(0.01):
             begun = time.perf_counter()
-            server.client.request("steadyhand/session/list", {"workspace": "file:///nowhere"}, turn_s_max)
+            server.client.request("steadyhand/turn/status", params, turn_s_max)
             found.append(time.perf_counter() - begun)
 
     asking = threading.Thread(target=ask)
