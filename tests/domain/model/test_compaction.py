@@ -273,6 +273,13 @@ def test_cut_before_a_kept_prompt_keeps_the_notice_that_goes_out_with_it() -> No
     assert texts(journal.sent()) == ["Summary.", "[Notice] n", "third"]
 
 
+def test_cut_before_an_open_call_keeps_the_notice_that_goes_out_behind_it() -> None:
+    """K4: the notice waits for the prompt behind the call, so it stays on the side of that prompt."""
+    journal = Journal(*TWO_TURNS, notice("n"), proposes("two", "one"), intends("one", "two"), starts("one"))
+    journal.add(prompt("three", "third"), says("three", "3"))
+    assert cut_place(journal.ledger, None) == 4
+
+
 @given(histories(), st.data())
 def test_compacted_history_is_sound_and_only_grows(history: list[Piece], data: st.DataObject) -> None:
     """K1, T1, T5, P4, cases 7, 8, 88: cut anywhere that it can be, any history stays valid, is the same for a session

@@ -28,12 +28,12 @@ def cut_place(ledger: Ledger, kept_turn: str | None) -> int:
     `kept_turn`: the turn whose prompt is being answered, or will be sent again; it stays behind the cut."""
     start = ledger.standing.place
     end = _prompt_place(ledger, kept_turn) if kept_turn is not None else len(ledger.said)
-    end = min(end, _first_unsent(ledger, end), _first_open(ledger, end))
-    crossed = _crossings(ledger.said)
-    for place in range(end, start, -1):
-        is_recorded = ledger.said[place - 1].seq > 0
-        if is_recorded and not any(first < place <= last for first, last in crossed):
+    place, crossed = _first_open(ledger, end), _crossings(ledger.said)
+    while place > start:
+        earlier = min([_first_unsent(ledger, place), *(first for first, last in crossed if first < place <= last)])
+        if earlier == place and ledger.said[place - 1].seq > 0:
             return place
+        place = min(earlier, place - 1)
     return start
 
 
@@ -103,7 +103,7 @@ def _first_open(ledger: Ledger, end: int) -> int:
 
 
 def _first_unsent(ledger: Ledger, end: int) -> int:
-    """Return the place of the first notice or stored message that has perhaps not gone out."""
+    """Return the place of the first notice or stored message that does not go out before this place."""
     first, last_answer, is_answered, is_prompt_answered = end, None, False, False
     for place in range(end - 1, ledger.standing.place - 1, -1):
         record = ledger.said[place].record
