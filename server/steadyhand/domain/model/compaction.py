@@ -127,11 +127,17 @@ def _is_in_history(ledger: Ledger, turn_id: str) -> bool:
 
 
 def _crossings(said: Sequence[TranscriptEntry]) -> list[tuple[int, int]]:
-    """Return the places of each stored message and the answer that it names, the earlier first."""
+    """Return the places of what a cut must not part, the earlier first: each stored message and the answer that it
+    names, each prompt and the turn that sends it again."""
     answers = {entry.record.message_id: at for at, entry in enumerate(said) if isinstance(entry.record, Assistant)}
+    prompts = {entry.record.turn_id: at for at, entry in enumerate(said) if isinstance(entry.record, User)}
     found: list[tuple[int, int]] = []
     for at, entry in enumerate(said):
-        if isinstance(entry.record, Told) and entry.record.after in answers:
-            other = answers[entry.record.after]
+        other: int | None = None
+        if isinstance(entry.record, Told) and entry.record.after is not None:
+            other = answers.get(entry.record.after)
+        elif isinstance(entry.record, User) and entry.record.again is not None:
+            other = prompts.get(entry.record.again)
+        if other is not None:
             found.append((min(at, other), max(at, other)))
     return found
