@@ -97,7 +97,8 @@ function listenToEditor(
   const onTextChanged = ({ uri }: vscode.TextDocument): void => {
     if (!controllers.review.lists(uri.toString())) return;
     clearTimeout(textTimer);
-    textTimer = setTimeout(() => void controllers.review.refresh(), TEXT_STILL_MS);
+    // The editor moved the marks with its text, perhaps from places that were already those of the new text.
+    textTimer = setTimeout(() => void controllers.review.refresh().then(() => views.changes.mark()), TEXT_STILL_MS);
   };
   store.state.onChange((action) => {
     controllers.review.storeChanged(action).catch(showError);

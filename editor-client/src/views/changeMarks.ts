@@ -54,6 +54,23 @@ export class ChangeMarks implements vscode.CodeLensProvider, vscode.Disposable {
     void vscode.commands.executeCommand("setContext", "steadyhand.hasChanges", this.changes.length > 0);
   }
 
+  /** Put the marks where the changes are, in all editors that are visible. */
+  mark(): void {
+    for (const editor of vscode.window.visibleTextEditors) {
+      const { document } = editor;
+      const inFile = this.changesIn(document).filter(({ range }) => range !== undefined);
+      const removals = inFile.filter(isRemoval).map(lineOf);
+      const lines = inFile.filter((one) => !isRemoval(one)).map((one) => wholeLines(document, one));
+      const isAtEnd = (line: number): boolean => line >= endOf(document);
+      editor.setDecorations(this.changed, lines);
+      editor.setDecorations(REMOVED_ABOVE, removals.filter((line) => !isAtEnd(line)).map(lineRange));
+      editor.setDecorations(
+        REMOVED_AT_END,
+        removals.filter(isAtEnd).map(() => lineRange(endOf(document) - 1)),
+      );
+    }
+  }
+
   provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
     return this.changesIn(document).flatMap((change) => {
       const line = Math.min(lineOf(change), document.lineCount - 1);
@@ -69,22 +86,6 @@ export class ChangeMarks implements vscode.CodeLensProvider, vscode.Disposable {
 
   dispose(): void {
     for (const registration of this.registrations) registration.dispose();
-  }
-
-  private mark(): void {
-    for (const editor of vscode.window.visibleTextEditors) {
-      const { document } = editor;
-      const inFile = this.changesIn(document).filter(({ range }) => range !== undefined);
-      const removals = inFile.filter(isRemoval).map(lineOf);
-      const lines = inFile.filter((one) => !isRemoval(one)).map((one) => wholeLines(document, one));
-      const isAtEnd = (line: number): boolean => line >= endOf(document);
-      editor.setDecorations(this.changed, lines);
-      editor.setDecorations(REMOVED_ABOVE, removals.filter((line) => !isAtEnd(line)).map(lineRange));
-      editor.setDecorations(
-        REMOVED_AT_END,
-        removals.filter(isAtEnd).map(() => lineRange(endOf(document) - 1)),
-      );
-    }
   }
 
   private changesIn(document: vscode.TextDocument): readonly Change[] {
