@@ -31,7 +31,7 @@ pytestmark = linux_only
 Json = dict[str, Any]
 Start = Callable[..., RawClient]
 UNKNOWN_SESSION = -32050
-exit_s_max = 20.0
+exit_s_max = 60.0
 
 FAULTS: dict[str, Json] = {
     "the state directory is made": {"verb": "make_root", "turn": 2, "when": "after"},

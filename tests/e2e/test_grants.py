@@ -16,7 +16,7 @@ from tests.support.lsp_clients import CheckedClient
 from tests.support.process_server import PYTHON_PATH, ServerProcesses, server_processes
 from tests.support.raw_client import ErrorAnswer, Json
 
-run_s_max = 30
+run_s_max = 60
 
 
 @pytest.fixture

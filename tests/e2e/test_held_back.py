@@ -419,7 +419,7 @@ def test_held_back_call_confirmed_as_done_does_not_run_unasked(servers: ServerPr
     client = servers.start()
     turn = client.ask_turn(FIRST, sessionId=session_id)
     client.answer_to(client.question(), "Confirm")
-    question = client.question(limit_s=5)
+    question = client.question()
     assert "you confirmed the same call" in question["params"]["message"]
     client.answer_to(question, "Reject")
     assert "refused: denied" in client.command_result("ask", turn)["text"]

@@ -116,7 +116,7 @@ def test_inspection_is_on_disk_before_its_answer(servers: ServerProcesses, verb:
     client = servers.start(fault, settle="ask")
     snapshot = client.snapshot(session_id)
     asked = client.ask("steadyhand/recovery/resolve", resolution(snapshot, attempt_id, "inspect"))
-    assert client.wait_exit(20) == -signal.SIGKILL
+    assert client.wait_exit() == -signal.SIGKILL
     assert client.answers(asked) == []
     assert bool(servers.having(session_id, "inspection")) is stored
     later = servers.start(settle="ask")

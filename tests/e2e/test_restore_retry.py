@@ -326,7 +326,7 @@ def test_killed_retry_is_retried_with_the_same_key(retried: tuple[str, ServerPro
     call = opened(dying, session_id)
     seen = dying.inspected(session_id, call["attemptId"])["inspection"]["inspectionId"]
     dying.send_command("recovery.retry", sessionId=session_id, attemptId=call["attemptId"], inspectionId=seen)
-    assert dying.wait_exit(20) == -9
+    assert dying.wait_exit() == -9
     client = servers.start()
     call = opened(client, session_id)
     assert call["settled"] == "checked_absent"

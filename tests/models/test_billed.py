@@ -21,7 +21,7 @@ from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
 from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
-patience_s = 30.0
+patience_s = 60.0
 
 
 @pytest.mark.parametrize(

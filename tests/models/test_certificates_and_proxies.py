@@ -17,7 +17,7 @@ from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 REQUEST = ModelRequest("Be good.", (), (UserMessage("Hi"),))
-patience_s = 20.0
+patience_s = 60.0
 
 
 async def trouble_of(address: str) -> ProviderError:

@@ -22,7 +22,7 @@ from tests.support.scripted_provider import CUT, Asked, Scripted, ScriptedProvid
 from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
-patience_s = 30.0
+patience_s = 60.0
 
 CUT_SHORT = (Think("Hm."), Say("one, two"), End("length", (100, 10, 0)))
 BUSY = Scripted([b"{}"], 503, {}, "length")

@@ -23,7 +23,7 @@ from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
 from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
-patience_s = 20.0
+patience_s = 60.0
 HISTORY = (UserMessage("Hi"), AssistantMessage("Hello.", (), "Hm."), UserMessage("And now?"))
 REQUEST = ModelRequest("Be good.", TOOLS, HISTORY, output_tokens_max=100, can_call=False)
 

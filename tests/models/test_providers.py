@@ -25,7 +25,7 @@ from tests.support.scripted_provider import Asked, Scripted, ScriptedProvider
 
 pytestmark = pytest.mark.anyio
 REQUEST = ModelRequest("Be good.", (), (UserMessage("Hi"),))
-patience_s = 20.0
+patience_s = 60.0
 
 
 def model(

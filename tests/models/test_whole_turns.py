@@ -16,7 +16,7 @@ from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("dialect", DIALECTS)
-patience_s = 30.0
+patience_s = 60.0
 
 
 def answer(dialect: Dialect, *steps: Step) -> Scripted:

@@ -24,7 +24,7 @@ from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.anyio
 window_tokens = 1000
-patience_s = 30.0
+patience_s = 60.0
 OVERFLOW = "prompt is too long: 1001 tokens > 1000 maximum"
 
 

@@ -13,7 +13,7 @@ from tests.prove.simulated_server import SCENE, SESSION, many, seen, simulated_s
 from tests.prove.truth import WORK, broken_on_disk, bytes_of, truths
 from tests.support.sim_disk import SimDisk
 
-wait_s_max = 10.0
+wait_s_max = 60.0
 
 
 def broken_after(disk: SimDisk, begun: int) -> list[str]:

@@ -398,7 +398,7 @@ class ScenarioPlayer:
         assert [change.path for change in ended.changed] == split_list(names)
 
     async def check_call_state(self, title: str, state: str) -> None:
-        with anyio.move_on_after(3):
+        with anyio.move_on_after(30):
             await until(lambda: (found := self.last_call(title)) is not None and found.state == state)
         self.call = self.last_call(title)
         assert self.call is not None, "no call has that title"
@@ -473,7 +473,7 @@ async def test_scenario_comes_true_line_by_line(tmp_path: Path, path: Path) -> N
         for number, line in enumerate(lines_of(path), 1):
             if line.strip() and not line.startswith("#"):
                 try:
-                    with anyio.fail_after(10):
+                    with anyio.fail_after(60):
                         await player.play(line.strip())
                 except (AssertionError, TimeoutError) as failed:
                     raise AssertionError(f"{path.name}:{number}: {line.strip()}\n{failed}") from failed

@@ -28,7 +28,7 @@ from steadyhand.ports.disk import Attributes, Disk, EntryStat, File, Folder, Loc
 
 T = TypeVar("T")
 
-held_s_max = 10.0
+held_s_max = 60.0
 
 Verb = Literal[
     "make_folder",

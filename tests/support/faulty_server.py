@@ -39,7 +39,7 @@ from tests.support.faults import Operation, WatchedDisk
 T = TypeVar("T")
 
 FAULTS_VARIABLE = "STEADYHAND_TEST_FAULTS"
-run_s_max = 30.0
+run_s_max = 60.0
 
 
 @attrs.define

@@ -52,7 +52,7 @@ from tests.support.workspace import Workspace
 T = TypeVar("T")
 Spawn = Callable[[Callable[[], Awaitable[None]], str], None]
 
-turn_s_max = 30.0
+turn_s_max = 60.0
 stop_s_max = 10.0
 ids_per_run = 1_000_000
 messages_shown = 1000

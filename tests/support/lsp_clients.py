@@ -36,7 +36,7 @@ class TypedClient(RawClient):
 
     workspace: Workspace
 
-    def own(self, method: str, limit_s: float = 20, **params: Any) -> Any:
+    def own(self, method: str, limit_s: float = 60, **params: Any) -> Any:
         """The result of one of our own requests; it must fit its type."""
         name = f"steadyhand/{method}"
         result = self.request(name, params, limit_s)
@@ -50,11 +50,11 @@ class TypedClient(RawClient):
         arguments = [argument] if argument else []
         return self.ask(types.WORKSPACE_EXECUTE_COMMAND, {"command": f"steadyhand.{name}", "arguments": arguments})
 
-    def command(self, name: str, limit_s: float = 20, **argument: Any) -> Any:
+    def command(self, name: str, limit_s: float = 60, **argument: Any) -> Any:
         """The result of a command of ours; it must fit its type."""
         return self.command_result(name, self.send_command(name, **argument), limit_s)
 
-    def command_result(self, name: str, id: int, limit_s: float = 20) -> Any:
+    def command_result(self, name: str, id: int, limit_s: float = 60) -> Any:
         """The result of a command that was sent."""
         result = self.result(id, limit_s)
         _round_trip(methods.COMMANDS_BY_NAME[f"steadyhand.{name}"].result, result)
@@ -64,7 +64,7 @@ class TypedClient(RawClient):
         """Send a prompt by `steadyhand.ask`; the id of the request."""
         return self.send_command("ask", text=text, **more)
 
-    def say(self, text: str, limit_s: float = 20, **more: Any) -> Json:
+    def say(self, text: str, limit_s: float = 60, **more: Any) -> Json:
         """Run a whole turn by `steadyhand.ask`."""
         result: Json = self.command("ask", limit_s, text=text, **more)
         return result
@@ -95,7 +95,7 @@ class TypedClient(RawClient):
             return error
         raise AssertionError(f"not refused: {result}")
 
-    def question(self, method: str = ASK_MESSAGE, limit_s: float = 20) -> Json:
+    def question(self, method: str = ASK_MESSAGE, limit_s: float = 60) -> Json:
         """The next question of the server, with its id."""
         return self.server_request(method, limit_s)
 
@@ -105,7 +105,7 @@ class TypedClient(RawClient):
         result = None if chosen is None else {"option": chosen} if own else {"title": chosen}
         self.send({"jsonrpc": "2.0", "id": question["id"], "result": result})
 
-    def withdrawn(self, question: Json, limit_s: float = 20) -> None:
+    def withdrawn(self, question: Json, limit_s: float = 60) -> None:
         """Wait until the server withdraws a question."""
         self.notification(types.CANCEL_REQUEST, limit_s, lambda params: params["id"] == question["id"])
 
@@ -115,7 +115,7 @@ class TypedClient(RawClient):
         every = [told for told in self.notifications("textDocument/publishDiagnostics") if told["uri"] == uri]
         return list(every[-1]["diagnostics"]) if every else None
 
-    def wait_diagnostic(self, name: str, code: str | None, limit_s: float = 20) -> Json:
+    def wait_diagnostic(self, name: str, code: str | None, limit_s: float = 60) -> Json:
         """Wait until the file has exactly one diagnostic, with this code; None: until it has none."""
 
         def look() -> Json | None:

@@ -35,7 +35,7 @@ PYTHON_PATH: dict[str, str] = {
 }
 ABSENT: Json = {"verb": "write", "carries": "started", "when": "after"}
 PRESENT: Json = {"verb": "write", "carries": "result"}
-exit_s_max = 20.0
+exit_s_max = 60.0
 
 Hook = Callable[[Any], Any]
 

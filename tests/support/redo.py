@@ -59,7 +59,7 @@ async def cancel_asked_retry(harness: InProcessServer, park: Park) -> Attempt:
     await session.set_mode("ask")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(redo, session, attempt, "retry")
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await park.wait_open()
         tasks.cancel_scope.cancel()
     assert park.withdrawn

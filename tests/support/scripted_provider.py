@@ -20,7 +20,7 @@ import anyio
 import attrs
 
 request_bytes_max = 8 * 1024 * 1024
-wait_s_max = 30.0
+wait_s_max = 60.0
 
 CUT: Final = "cut"
 RESET: Final = "reset"

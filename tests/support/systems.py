@@ -16,7 +16,7 @@ from steadyhand.adapters.processes.system import SystemProcesses
 from steadyhand.ports.disk import Disk, Folder
 from tests.support.tools import in_ci
 
-wait_s_max = 20.0
+wait_s_max = 60.0
 NOBODY = 65534
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and pipes as POSIX has them")

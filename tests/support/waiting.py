@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import attrs
 
-wait_s_max = 10.0
+wait_s_max = 60.0
 
 
 async def until(holds: Callable[[], bool], limit_s: float = wait_s_max) -> None:

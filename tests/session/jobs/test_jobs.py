@@ -248,7 +248,7 @@ async def test_real_job_is_read_while_it_runs_and_ends_whole(tmp_path: Path, mar
         marks_to_end.append(session.ledger.jobs[job_id].attempt_id)
         job = session.ledger.jobs[job_id]
         assert process_table.is_running(job.pid, job.started)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while "up" not in (said := await call_job_tool(stage, session, "command_output", job_id, waitMs=50)):
                 assert said == "(no new output)\n[it is running]"
         said = await call_job_tool(stage, session, "stop_command", job_id)

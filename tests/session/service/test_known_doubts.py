@@ -135,7 +135,7 @@ async def test_effect_whose_doubts_stay_unknown_is_refused(place: Workspace, mon
         assert "were not read" in call.reply.text
         assert server.content("a.txt") == SOMEBODYS
         disk.go.set()
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await doubts.read()
         await server.say(session, "write b.txt with b")
         assert change_states(session)[-1] == "returned"

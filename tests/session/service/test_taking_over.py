@@ -26,7 +26,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-wait_s_max = 10.0
+wait_s_max = 60.0
 
 
 def snapshots(stage: InProcessServer, session_id: str) -> list[RecoveryNotification]:

@@ -539,7 +539,7 @@ async def test_unresolved_effect_outlives_a_compaction_and_its_settlement_stands
         session = await stage.session("auto")
         await stage.say(session, "first")
         await stage.send(session, "second")
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await started.wait()
         killed = stage.crashed(tmp_path / "killed")
     async with scripted_server(tmp_path, says("sum: nothing is uncertain"), state=killed, run=2) as stage:

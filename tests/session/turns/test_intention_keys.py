@@ -134,7 +134,7 @@ async def test_read_killed_midway_is_not_run_and_can_be_called_again(tmp_path: P
     async with scripted_server(tmp_path, *requested, tools=[deploy, ScriptedTool("look", hangs)]) as harness:
         session = await harness.session("auto")
         await harness.send(session, "one")
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await reading.wait()
         state = harness.crashed(tmp_path / "later")
     again = (asks(call("look", at="x")), says("seen"))

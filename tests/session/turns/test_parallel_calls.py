@@ -49,7 +49,7 @@ async def test_reads_of_one_answer_run_side_by_side(tmp_path: Path) -> None:
     tool = ScriptedTool("meet", rendezvous.body)
     async with scripted_server(tmp_path, asks(call("meet", n=1), call("meet", n=2)), says("ok"), tools=[tool]) as stage:
         session = await stage.session()
-        with anyio.fail_after(3):
+        with anyio.fail_after(60):
             assert (await stage.say(session)).reason == "done"
         assert states(session) == ["returned", "returned"]
         assert rendezvous.most == 2

@@ -122,7 +122,7 @@ async def test_replace_cancelled_from_outside_waits_for_its_result(tmp_path: Pat
     evidence = gathered(call)
     object.__setattr__(call, "_tool_context", workspace.tool_context(between(hold)))
     results: list[ToolOutcome] = []
-    with anyio.fail_after(20), anyio.CancelScope() as scope:
+    with anyio.fail_after(60), anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
 
             async def body() -> None:
