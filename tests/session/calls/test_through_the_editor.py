@@ -15,6 +15,7 @@ from steadyhand.ports.editor import EditAnswer
 from steadyhand.session.recovery.documents_again import check_documents_again
 from steadyhand.session.service import prompt_queue
 from steadyhand.session.session import Session
+from steadyhand.tools.writes import buffer_write
 from tests.support.buffers import Buffers
 from tests.support.fakes import FakeProcesses, Script
 from tests.support.in_process_server import InProcessServer, scripted_server
@@ -146,6 +147,16 @@ async def test_format_on_save_is_said_and_files_has_what_is_there(tmp_path: Path
         assert states(session) == ["returned"]
         await turn(stage, session, write("a.txt", "mine\n"))
         assert outcomes(session)[-1] == ("refused", "stale")
+
+
+async def test_save_that_cannot_be_synced_is_uncertain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V2, W5: what is told as saved outlasts a power loss, so the server syncs what the editor saved."""
+    async with scripted_server(tmp_path) as stage:
+        _, session, path = await opened(stage)
+        monkeypatch.setattr(buffer_write, "make_durable", lambda *_: False)
+        reply = await turn(stage, session, *edit())
+        assert "what the editor saved could not be made durable" in reply
+        assert (outcomes(session), path.read_text()) == ([("unknown", "error")], NEW)
 
 
 async def test_edit_for_another_version_fails_and_changes_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
     look     the document and its file are as the evidence says, and nothing was cancelled
     apply    the editor gives the document the new text, if it still has the version that was looked at
     save     where the document was clean, and the editor saves on request
-    read     what is on the disk then decides what is said of it
+    read     what is on the disk is synced, and then decides what is said of it
 
 Nothing of this is interrupted, and each wait is bounded. An answer alone proves nothing: the change counts as made when
 the document has shown the new text. If nobody can tell, the outcome is unknown, because the editor may make the change
@@ -26,7 +26,7 @@ from steadyhand.domain.views.render import display_path
 from steadyhand.ports.editor import OpenDocument
 from steadyhand.tools.contract import FILE_BYTES_MAX, CallContext, ToolContext, ToolOutcome
 from steadyhand.tools.workspace.open_documents import DocumentState, read_file_of, state_of_document
-from steadyhand.tools.writes.postcondition_check import check_paths, text_digest
+from steadyhand.tools.writes.postcondition_check import check_paths, make_durable, text_digest
 from steadyhand_values import frozen
 
 NOT_SAVED = "[not saved: the editor holds unsaved changes]"
@@ -63,7 +63,8 @@ class BufferWrite:
             text = f"The editor did not change {self.shown}: {answer.why}. Nothing was changed."
             return ToolOutcome("failed", text, "changed")
         if answer.state == "lost":
-            return await anyio.to_thread.run_sync(self._uncertain, answer.why)
+            why = f"{answer.why}, and the editor may make the change later"
+            return await anyio.to_thread.run_sync(self._uncertain, why)
         if self.evidence.is_only_in_buffer:
             return self._in_editor_only(NOT_SAVED if self.was_dirty else NOT_ASKED)
         version = self._version_with_text()
@@ -110,7 +111,7 @@ class BufferWrite:
         """Return the outcome of a change that nobody has seen. Blocks."""
         findings = check_paths(self.tool_context, (self.evidence,))
         check = check_all_paths(finding.check for finding in findings)
-        text = f"It is unknown whether the editor changes {self.shown}: {why}. It may do so later."
+        text = f"It is unknown whether {self.shown} was changed: {why}."
         return ToolOutcome("unknown", text, "error", check=check)
 
     def _in_editor_only(self, note: str) -> ToolOutcome:
@@ -118,7 +119,9 @@ class BufferWrite:
         return ToolOutcome("returned", text, check="satisfied", contents=(self._known(),))
 
     def _after_save(self, saved: bool) -> ToolOutcome:
-        """Say what is on the disk after the save. Blocks."""
+        """Make durable what is on the disk after the save, and say what it is. Blocks."""
+        if not make_durable(self.tool_context, (self.evidence,)):
+            return self._uncertain("what the editor saved could not be made durable")
         raw = read_file_of(self.tool_context.disk, self.evidence.resolved, FILE_BYTES_MAX)
         digest = None if raw is None else sha256(raw)
         state = self._state()
