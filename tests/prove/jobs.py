@@ -145,6 +145,14 @@ def _killed(scenario: str, part: int, parts: int, settle: SettleSetting = "check
     return lambda tally: power_loss.kill_then_lose_power(SCENARIOS[scenario], tally, part, parts, settle)
 
 
+def _opened(*scenarios: str) -> Work:
+    def work(tally: Tally) -> None:
+        for scenario in scenarios:
+            power_loss.kill_and_open(SCENARIOS[scenario], tally)
+
+    return work
+
+
 SETTLING: tuple[Decision, ...] = ("confirm", "waive", "reject")
 REDOING: tuple[Decision, ...] = ("undo", "retry")  # an undone restore begins with a restore
 
@@ -196,7 +204,12 @@ SHARES = {
 }  # fmt: skip
 """One in this many states of these scenarios is taken; every state of "plain" is."""
 
+TAKING_BACK = ("undone", "rewound", "revised")
+ONCE_MORE = {"undone": 80, "rewound": 80, "revised": 24, "in the editor": 24}
+"""The same for what is killed at every operation too."""
+
 OTHERS_FAILING = ("moved", "handed", "no exchange")
+TAKING_FAILING = ("undone", "rewound", "in the editor")
 REDONE = ("plain", "moved", "in place")
 
 SAMPLES: dict[str, Work] = {
@@ -206,6 +219,8 @@ SAMPLES: dict[str, Work] = {
     "L1 stops": _sectors("stopped"),
     "L1 in place": _all(_sectors("in place", parts=4), _decided("in place", ("undo",), 0, 3, 3, LAST)),
     "L1 asks": _sectors("asked"),
+    "L1 takes back": _all(_opened(*TAKING_BACK), _sectors(*TAKING_BACK, parts=2)),
+    "L1 editor": _all(_opened("in the editor"), _sectors("in the editor")),
     "L1 killed": _killed("plain", 0, 6),
     "L1 decisions": _decided("plain", SETTLING, 0, 18),
     "L1 restores": _all(_decided("plain", ("undo",), 0, 2, LAST), _decided("moved", ("undo",), 0, 2, LAST)),
@@ -230,6 +245,8 @@ def short() -> list[Job]:
         "L1 moves": _all(_sectors("moved", "saved at the move", "handed", parts=8), _killed("handed", 1, 12)),
         "L1 restores": _decided("plain", ("undo",), 0, 2, LAST),
         "L1 retries": _decided("plain", ("retry",), 1, 4, 0),
+        "L1 takes back": _all(_opened("revised"), _sectors(*TAKING_BACK, parts=24)),
+        "L1 editor": _all(_opened("in the editor"), _sectors("in the editor", parts=4)),
         "L2": _failed("plain", 3, 25),
         "L2 in place": _failed("in place", 5, 25),
         "L5": _taken("plain", each=31),
@@ -248,6 +265,9 @@ def full() -> list[Job]:
     jobs += [Job("L1", scenario, _power(scenario, 0, parts)) for scenario, parts in SHARES.items()]
     jobs += [Job("L1 killed", "plain", _killed("plain", part, 4)) for part in range(4)]
     jobs += [Job("L1 killed", scenario, _killed(scenario, 1, parts)) for scenario, parts in SHARES.items()]
+    for scenario, parts in ONCE_MORE.items():
+        jobs += [Job("L1", scenario, _power(scenario, 0, parts))]
+        jobs += [Job("L1 killed", scenario, _all(_opened(scenario), _killed(scenario, 1, parts // 2)))]
     jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 4, "ask"))]
     jobs += [Job("L1 decisions", "settled", _decided("plain", SETTLING, part, 4)) for part in range(2)]
     jobs += [Job("L1 decisions", scenario, _decided(scenario, REDOING, 0, 1)) for scenario in REDONE]
@@ -256,6 +276,7 @@ def full() -> list[Job]:
     jobs += [Job("L1 decisions", "messages", messages.try_again)]
     jobs += [Job("L2", "plain", _failed("plain", part, 2)) for part in range(2)]
     jobs += [Job("L2", scenario, _failed(scenario, 0, 1, each=7)) for scenario in OTHERS_FAILING]
+    jobs += [Job("L2", scenario, _failed(scenario, 0, 1, each=29)) for scenario in TAKING_FAILING]
     jobs += [Job("L2", "in place", _failed_in_place)]
     for scenario_name in REDONE:
         jobs += [

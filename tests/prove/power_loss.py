@@ -13,6 +13,7 @@ import attrs
 
 from steadyhand.domain.errors import Refused
 from steadyhand.domain.recovery.tables import SettleSetting
+from tests.prove.in_the_editor import EDITOR_PID, editor_after
 from tests.prove.power import Torn, states
 from tests.prove.simulated_server import SESSION, Reopened, Scenario, many, outcomes, reopened, seen, simulated_server
 from tests.prove.tally import Tally
@@ -65,9 +66,12 @@ class Prover:
             )  # fmt: skip
         return found
 
-    def _opened(self, disk: SimDisk, truth: Truth, lies: Bytes, where: str, depth: int) -> Reopened | None:
+    def _opened(
+        self, disk: SimDisk, truth: Truth, lies: Bytes, where: str, depth: int, *, editor_lives: bool = False
+    ) -> Reopened | None:
+        editor, living = (editor_after(truth), (EDITOR_PID,)) if editor_lives else (None, ())
         try:
-            found = reopened(disk, 10 * depth, self.settle, self.scene.session_id)
+            found = reopened(disk, 10 * depth, self.settle, self.scene.session_id, editor, living)
         except Exception as error:
             self._found([f"opening raises {type(error).__name__}: {error}"], where)
             return None
@@ -168,10 +172,27 @@ def kill_then_lose_power(
             where = f"{scenario.name}, killed after operation {prefix}"
             lies = seen(found)
             prover._found(broken_on_disk(scenario.scene, known[marks], lies), where)
-            if prover._opened(found, known[marks], lies, where, depth_max + 1) is not None:
+            lives = bool(known[marks].buffers)
+            if prover._opened(found, known[marks], lies, where, depth_max + 1, editor_lives=lives) is not None:
                 prover.every_state(found, Truth(), f"{where}, opened", "sector", after=prefix, product=24, depth=2)
             if not known[marks].created:
                 _worked_on(scenario, prover, SimDisk.killed_after(disk, prefix), where)
+        marks += prefix < len(disk.log) and disk.log[prefix][0] == "mark"
+
+
+def kill_and_open(scenario: Scenario, tally: Tally) -> None:
+    """Kill after each operation and open in the next process; power is not lost."""
+    disk = scenario.played()
+    known = truths(disk.log)
+    prover = Prover(scenario.scene, tally)
+    marks = 0
+    for prefix in range(len(disk.log) + 1):
+        found = SimDisk.killed_after(disk, prefix)
+        tally.states += 1
+        where = f"{scenario.name}, killed after operation {prefix}"
+        lies = seen(found)
+        prover._found(broken_on_disk(scenario.scene, known[marks], lies), where)
+        prover._opened(found, known[marks], lies, where, depth_max + 1, editor_lives=bool(known[marks].buffers))
         marks += prefix < len(disk.log) and disk.log[prefix][0] == "mark"
 
 

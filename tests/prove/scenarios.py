@@ -2,6 +2,7 @@
 
 Files are written, edited, written in place, moved, moved over others and deleted, in new folders; commands run, also
 in the background; somebody else saves at the worst moment; a turn is cancelled; the user is asked for each effect.
+Files are changed through an editor (`in_the_editor`), and changes are taken back (`taking_back`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import attrs
 
 from steadyhand.domain.views.questions import Choice, PermissionQuestion
 from steadyhand.session.calls.cancel import stop_turn
+from tests.prove.in_the_editor import IN_THE_EDITOR
 from tests.prove.simulated_server import SCENE, Scenario, SimulatedServer, command, many, played
+from tests.prove.taking_back import TAKEN_BACK
 from tests.prove.truth import WORK, digest
 from tests.support.fakes import FakeProcesses, Script
 from tests.support.sim_disk import SimDisk
@@ -168,5 +171,7 @@ SCENARIOS = {
         Scenario("handed", _handed),
         Scenario("no exchange", _plain, exchanges=False),
         Scenario("in place", _in_place, TWO_NAMED, names=TWO_NAMES),
+        IN_THE_EDITOR,
+        *TAKEN_BACK,
     )
 }

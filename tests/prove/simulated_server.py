@@ -9,7 +9,7 @@ event loop.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -255,10 +255,19 @@ class Reopened:
     why: str | None
 
 
-def reopened(disk: SimDisk, run: int, settle: SettleSetting = "checked", session_id: str = SESSION) -> Reopened | None:
-    """Open the session as the server does, and release it. None: there is no session."""
+def reopened(
+    disk: SimDisk,
+    run: int,
+    settle: SettleSetting = "checked",
+    session_id: str = SESSION,
+    editor: ScriptedEditor | None = None,
+    living: Iterable[int] = (),
+) -> Reopened | None:
+    """Open the session as the server does, and release it. None: there is no session. `living`: processes."""
     path = session_path(STATE, session_id)
-    context = context_on(disk, run, settle=settle)
+    processes = played(disk)
+    processes.living.update(living)
+    context = context_on(disk, run, settle=settle, editor=editor, processes=processes)
     try:
         folder = disk.open_folder(path)
     except FileNotFoundError:

@@ -17,12 +17,14 @@ import hashlib
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import attrs
 
 from steadyhand.domain.ledger.ledger import Ledger
+from steadyhand.domain.records.record import Evidence
+from tests.prove import taken_back
 from tests.prove.orders import UNCERTAIN, Json, broken_orders
 from tests.support.sim_disk import Entry, Tree
 
@@ -44,12 +46,17 @@ class Truth:
     decided: set[str] = attrs.field(factory=set)  # attempts whose decision was answered
     saving: dict[str, str] = attrs.field(factory=dict)  # path → digest of what somebody else is saving there
     theirs: dict[str, str] = attrs.field(factory=dict)  # path → digest of what somebody else saved there, durably
+    undone: int = 0  # attempts of undos that were answered
+    rewound: set[str] = attrs.field(factory=set)  # turns of rewinds that were answered
+    revised: set[str] = attrs.field(factory=set)  # turns that replace another, as was answered
+    buffers: dict[str, str] = attrs.field(factory=dict)  # path → text that the editor has
 
     def after(self, marks: Iterable[object]) -> Truth:
         """With these marks more."""
         found = attrs.evolve(
             self, kept=list(self.kept), ran=set(self.ran), answered=set(self.answered), decided=set(self.decided),
-            saving=dict(self.saving), theirs=dict(self.theirs),
+            saving=dict(self.saving), theirs=dict(self.theirs), rewound=set(self.rewound), revised=set(self.revised),
+            buffers=dict(self.buffers),
         )  # fmt: skip
         for mark in marks:
             match mark:
@@ -67,6 +74,14 @@ class Truth:
                     found.saving[path] = digest
                 case ("theirs", str(path), str(digest)):
                     found.theirs[path] = digest
+                case ("undone", int(count)):
+                    found.undone = max(found.undone, count)
+                case ("rewound", str(turn)):
+                    found.rewound.add(turn)
+                case ("revised", str(turn)):
+                    found.revised.add(turn)
+                case ("buffer", str(path), str(text)):
+                    found.buffers[path] = text
                 case _:
                     pass
         return found
@@ -202,10 +217,14 @@ def _possible(scene: Scene, truth: Truth, raw: Raw) -> dict[str, set[str | None]
                 saves = {truth.saving[path] for path in paths if path in truth.saving}
                 for one in evidence[str(attempt)]:
                     possible.setdefault(one["resolved"], {None}).update({one.get("intended")}, saves)
-                    if one.get("inPlace"):
+                    if one.get("inPlace") or one.get("buffer"):
                         possible[one["resolved"]].add(MIX)
             case "result" | "settlement":
                 for one in evidence.get(str(attempt), []):
+                    if one.get("buffer") and record["kind"] == "result" and not record.get("files"):
+                        if record["outcome"] not in UNCERTAIN:  # otherwise the check may be of the editor's text
+                            possible[one["resolved"]] = {one.get("before")}
+                        continue
                     side = _side(record) or ("before" if one.get("inPlace") and _undid(record) else None)
                     if side is not None:
                         possible[one["resolved"]] = {one.get(side)}
@@ -355,9 +374,13 @@ def _order(scene: Scene, truth: Truth, raw: Raw) -> list[str]:
     started = {record["attemptId"] for record in raw.of("started")}
     if truth.created and not truth.ran <= started:
         found.append("a body ran without a durable start")
+    standing = [record for record in raw.records if record["seq"] not in void]
     if raw.damaged == 0 and (raw.of("settlement") or raw.of("job")):
-        standing = [record for record in raw.records if record["seq"] not in void]
         found += broken_orders(standing)
+    if raw.damaged == 0:
+        found += taken_back.broken_orders(standing)
+    if truth.created:
+        found += taken_back.unanswered(raw.records, truth.undone, truth.rewound, truth.revised)
     return found
 
 
@@ -390,6 +413,11 @@ def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, 
     for call in ledger.calls.values():
         if (call.attempt is None and call.reply is None) or (call.attempt is not None and call.attempt.open):
             found.append("a call has no end")
+    if raw.damaged == 0:
+        now = {path: digest(content) for path, content in after.work.items()}
+        found += taken_back.wrong_progress(raw.records, now)
+    if any(one.buffer is not None for one in _evidence_called_absent(ledger)):
+        found.append("an edit that may still come is called absent")
     if any(_is_called_certain(record, after, ledger) for record in raw.of("started")[-1:]):
         found.append("a half-written file is called certain")
     ended = {record["attemptId"]: record for record in raw.of("result")}
@@ -403,11 +431,20 @@ def broken_by_recovery(scene: Scene, truth: Truth, before: Bytes, after: Bytes, 
     return found
 
 
+def _evidence_called_absent(ledger: Ledger) -> Iterator[Evidence]:
+    """Yield the evidence of what recovery settled as absent."""
+    for attempt in ledger.attempts.values():
+        settled = attempt.settlement
+        if settled is not None and (settled.settled, settled.by) == ("checked_absent", "recovery"):
+            yield from attempt.started.evidence if attempt.started is not None else ()
+
+
 def _is_called_certain(started: Json, after: Bytes, ledger: Ledger) -> bool:
     """Whether a start in place left a mix of old and new, and its attempt needs no decision."""
     for one in started.get("evidence", []):
         content = after.work.get(one["resolved"])
-        if one.get("inPlace") and content is not None and digest(content) not in (one["before"], one["intended"]):
+        is_written_over = one.get("inPlace") or one.get("buffer")
+        if is_written_over and content is not None and digest(content) not in (one.get("before"), one.get("intended")):
             attempt = ledger.attempts.get(started["attemptId"])
             return attempt is None or not (
                 attempt.uncertain or (attempt.settlement and attempt.settlement.by == "user")

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import attrs
 
-from steadyhand.domain.records.record import Result, Started
+from steadyhand.domain.records.record import Result, Rewind, Started, User
 from steadyhand.tools.builtin import delete_file, move_file
 from steadyhand.tools.writes import restore
-from tests.prove import mistakes, mistakes_in_place, mistakes_owning, mistakes_redoing
+from tests.prove import (
+    mistakes,
+    mistakes_in_editor,
+    mistakes_in_place,
+    mistakes_owning,
+    mistakes_redoing,
+    mistakes_taking_back,
+)
 from tests.prove.mistakes import Patch
 
 
@@ -74,6 +81,22 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("a retry with another scope", mistakes_redoing.retry_of_another_scope, "L1 retries"),
     Variant("superseded before the new attempt is recorded", mistakes_redoing.superseded_first, "L1 retries"),
     Variant("retried and not superseded", mistakes_redoing.never_given_up, "L1 retries"),
+    Variant("a closed document called as before", mistakes_in_editor.closed_is_unchanged, "L1 editor"),
+    Variant("an edit fenced while its editor lives", mistakes_in_editor.fenced_while_it_lives, "L1 editor"),
+    Variant("an editor's save not synced", mistakes_in_editor.save_not_synced, "L1 editor"),
+    Variant("unsaved text counts as durable", mistakes_in_editor.text_is_durable, "L1 editor"),
+    Variant("an undo told before it happened", mistakes_taking_back.told_before_it_is_undone, "L1 takes back"),
+    Variant("a rewind recorded before its files", mistakes_taking_back.rewind_recorded_first, "L1 takes back"),
+    Variant("a rewind answered before it is durable", mistakes_taking_back.without_a_barrier(Rewind), "L1 takes back"),
+    Variant(
+        "a rewind's files counted before they are back", mistakes_taking_back.begun_counts_as_done, "L1 takes back"
+    ),
+    Variant(
+        "a revision answered before it is durable",
+        mistakes_taking_back.without_a_barrier(User, replacing=True),
+        "L1 takes back",
+    ),
+    Variant("a revised prompt beside the old one", mistakes_taking_back.revision_beside_the_old, "L1 takes back"),
     Variant("ownership not checked before a write", mistakes_owning.unchecked(before_write=True), "L5"),
     Variant("ownership not checked after a barrier", mistakes_owning.unchecked(before_write=False), "L5"),
     Variant("ownership not checked before a body", mistakes_owning.body_unchecked, "L5"),

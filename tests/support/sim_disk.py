@@ -243,6 +243,17 @@ class SimDisk:
             self._unsynced.setdefault(inode, []).append(self.log[-1])
             self.files[inode] += content
 
+    def save_unsynced(self, path: str, content: bytes) -> None:
+        """An editor writes over a file and syncs nothing."""
+        with self._guard:
+            inode = self._at(path)
+            assert inode is not None, path
+            for entry in (("truncate", inode, 0), ("write", inode, 0, content)):
+                self.log.append(entry)
+                self._unsynced.setdefault(inode, []).append(entry)
+            self.files[inode] = content
+            self._touch(inode)
+
     def folder_unsynced(self, path: str) -> None:
         """Somebody else creates a folder and syncs nothing."""
         with self._guard:
