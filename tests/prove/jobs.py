@@ -265,9 +265,9 @@ def full() -> list[Job]:
     jobs += [Job("L1", scenario, _power(scenario, 0, parts)) for scenario, parts in SHARES.items()]
     jobs += [Job("L1 killed", "plain", _killed("plain", part, 4)) for part in range(4)]
     jobs += [Job("L1 killed", scenario, _killed(scenario, 1, parts)) for scenario, parts in SHARES.items()]
-    for scenario, parts in ONCE_MORE.items():
-        jobs += [Job("L1", scenario, _power(scenario, 0, parts))]
-        jobs += [Job("L1 killed", scenario, _all(_opened(scenario), _killed(scenario, 1, parts // 2)))]
+    for name, parts in ONCE_MORE.items():
+        jobs += [Job("L1", name, _power(name, 0, parts))]
+        jobs += [Job("L1 killed", name, _all(_opened(name), _killed(name, 1, parts // 2)))]
     jobs += [Job("L1 killed", "asked to settle", _killed("plain", 0, 4, "ask"))]
     jobs += [Job("L1 decisions", "settled", _decided("plain", SETTLING, part, 4)) for part in range(2)]
     jobs += [Job("L1 decisions", scenario, _decided(scenario, REDOING, 0, 1)) for scenario in REDONE]

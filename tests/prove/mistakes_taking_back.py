@@ -43,7 +43,7 @@ def without_a_barrier(kind: type, *, replacing: bool = False) -> Patch:
         record = SessionLog.record_or_refuse
 
         async def lazy(self: SessionLog, records: Any) -> None:
-            if any(isinstance(one, kind) and (not replacing or one.replaces) for one in records):
+            if any(isinstance(one, kind) and (not replacing or getattr(one, "replaces", None)) for one in records):
                 await self.append(records, barrier=False)
             else:
                 await record(self, records)
