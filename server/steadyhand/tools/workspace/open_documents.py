@@ -70,13 +70,21 @@ class _File:
 
 def open_document(tool_context: ToolContext, asked: str, resolved: str) -> DocumentState | None:
     """Return the document of the file under any of its names, first a dirty one; None: it is not open. Reads it."""
-    states = list(_states(tool_context, asked, resolved, tool_context.open_paths()))
+    states = list(_states(tool_context, asked, resolved, _may_be_the_same(tool_context, resolved)))
     return next((state for state in states if state.is_dirty), states[0] if states else None)
 
 
 def unsaved_document(tool_context: ToolContext, asked: str, resolved: str) -> DocumentState | None:
     """Return the document of the file if it has changes that are not on disk, under any of its names; else None."""
     return next((state for state in _states(tool_context, asked, resolved, None) if state.is_dirty), None)
+
+
+def _may_be_the_same(tool_context: ToolContext, resolved: str) -> list[str]:
+    """Return the paths of open documents to be resolved: the unsaved ones, and the saved ones of that name. An editor
+    may have hundreds of files open, so a saved one whose link has another name is not looked for."""
+    name = posixpath.basename(resolved).casefold()
+    saved = (path for path in tool_context.open_paths() if posixpath.basename(path).casefold() == name)
+    return list(dict.fromkeys((*tool_context.unsaved_paths(), *saved)))
 
 
 def _states(
