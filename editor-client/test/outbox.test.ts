@@ -92,9 +92,13 @@ test("returned texts stand before the text typed since; no attachment is lost or
 
 test("after a reload of the window, written prompts are in doubt; invalid entries are dropped", () => {
   const stored: unknown = JSON.parse(
-    JSON.stringify([prompt("a", "maybeDelivered"), prompt("b", "accepted"), { text: 1 }, null]),
+    JSON.stringify([{ ...prompt("a", "maybeDelivered"), steers: "t" }, prompt("b", "accepted"), { text: 1 }, null]),
   );
   const box = parseOutbox(stored);
+  assert.deepEqual(
+    box.map((one) => one.steers),
+    ["t", undefined],
+  );
   assert.deepEqual(
     box.map((one) => one.clientMessageId),
     ["a", "b"],

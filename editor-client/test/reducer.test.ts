@@ -5,7 +5,7 @@ import type { Event, Message, TurnEvent } from "../src/protocol";
 import { compactionLabel } from "../src/labels";
 import type { StoreAction } from "../src/store/actions";
 import { reduce } from "../src/store/reducer";
-import type { Question, State } from "../src/store/state";
+import type { Item, Question, State } from "../src/store/state";
 import { INITIAL_STATE, hasMissedEvents, sessionName } from "../src/store/state";
 import { EPOCH, SESSION, TIME, TURN, id, makeCall, makeOpenResult, makeSession, makeSnapshot } from "./support";
 
@@ -143,6 +143,28 @@ test("a sent and a queued prompt show their attachments when their turn begins (
       [attachments],
     );
   }
+});
+
+test("a steer stands in the conversation when it is taken, once, behind the text before it (S8)", () => {
+  const taken = { kind: "steered" as const, clientMessageId: "s1", text: "only that" };
+  const state = stateAfter(OPEN, turn(1, { kind: "text", messageId: id("a"), delta: "I read." }), turn(2, taken));
+  const shown = (items: readonly Item[] | undefined): unknown =>
+    items?.map((item) => item.kind === "message" && [item.role, item.text, item.turnId, item.live]);
+  assert.deepEqual(shown(state.active?.items), [
+    ["assistant", "I read.", TURN, false],
+    ["user", "only that", TURN, false],
+  ]);
+  const message = { messageId: id("b"), turnId: TURN, role: "user" as const, at: TIME, text: "only that" };
+  const opened = stateAfter({
+    kind: "sessionOpened",
+    result: makeOpenResult({
+      session: makeSession({ busy: true }),
+      messages: [{ ...message, clientMessageId: "s1" }],
+    }),
+    events: [{ sessionId: SESSION, epoch: EPOCH, turnId: TURN, number: 2, event: taken }],
+    number: 2,
+  });
+  assert.deepEqual(shown(opened.active?.items), [["user", "only that", TURN, false]]);
 });
 
 test("the end of a turn has the files that it changed and the paths that the answer only claims (G6)", () => {

@@ -410,6 +410,16 @@ export interface CompactedEvent {
   readonly automatic: boolean;
 }
 
+/** A request of the turn takes a text that was sent to it. `session/open` has it as a message of the user. */
+export interface SteeredEvent {
+  /** always "steered" */
+  readonly kind: "steered";
+  /** id that it was sent with */
+  readonly clientMessageId: ClientMessageId;
+  /** the text, as it was edited last */
+  readonly text: string;
+}
+
 /** One file that changed while a command of the turn ran, by it or by somebody else. */
 export interface ChangedInCall {
   /** relative to the workspace with `/`, absolute if outside */
@@ -436,7 +446,7 @@ export interface EndedEvent {
   readonly protected?: readonly string[];
 }
 
-export type Event = BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | ToldEvent | CompactedEvent | EndedEvent;
+export type Event = BeganEvent | DeltaEvent | CallEvent | PlanEvent | UsageEvent | WarningEvent | NoticeEvent | ToldEvent | CompactedEvent | SteeredEvent | EndedEvent;
 
 /** One event of one turn. */
 export interface TurnEvent {
@@ -546,10 +556,12 @@ export interface Queued {
   readonly attachments?: Attachments;
   /** when it was accepted */
   readonly at: Time;
-  /** true after a restart, until the queue is resumed */
+  /** true until the queue is resumed: after a stop, a close and a restart, and for what waits for a turn */
   readonly paused: boolean;
   /** true: a quick question; absent otherwise */
   readonly aside?: true;
+  /** the turn that it was sent to; absent for a prompt */
+  readonly steers?: Id;
 }
 
 /** Change or remove a prompt that waits. */
@@ -1207,6 +1219,30 @@ export interface SessionCompactResult {
   readonly after?: AfterCompaction;
 }
 
+/** Send a text for a turn that runs. The next request of that turn takes it; it begins no turn while that runs. */
+export interface TurnSteerParams {
+  /** the session */
+  readonly sessionId: Id;
+  /** same as Session.epoch */
+  readonly epoch: Id;
+  /** the turn to steer */
+  readonly turnId: Id;
+  /** made by the client; the same id again runs nothing */
+  readonly clientMessageId: ClientMessageId;
+  /** at most 64 KiB; of the slash commands only `/stop` and `/recovery`, which run beside the turn */
+  readonly text: string;
+}
+
+/** The text is durable. */
+export interface TurnSteerResult {
+  /** always true */
+  readonly accepted: true;
+  /** this client message id was known already */
+  readonly duplicate: boolean;
+  /** the turn has ended, so that the text is a prompt; paused unless the turn ended as "done" */
+  readonly queued: boolean;
+}
+
 /** Read what a session used. */
 export interface UsageParams {
   /** the session */
@@ -1664,6 +1700,7 @@ export interface RequestsToServer {
   readonly "steadyhand/model/check": { readonly params: ModelCheckParams; readonly result: ModelCheckResult };
   readonly "steadyhand/turn/start": { readonly params: TurnStartParams; readonly result: TurnStartResult };
   readonly "steadyhand/turn/revise": { readonly params: TurnReviseParams; readonly result: TurnReviseResult };
+  readonly "steadyhand/turn/steer": { readonly params: TurnSteerParams; readonly result: TurnSteerResult };
   readonly "steadyhand/turn/status": { readonly params: TurnStatusParams; readonly result: TurnStatusResult };
   readonly "steadyhand/turn/cancel": { readonly params: TurnCancelParams; readonly result: CancelResult };
   readonly "steadyhand/turn/events": { readonly params: TurnEventsParams; readonly result: TurnEventsResult };

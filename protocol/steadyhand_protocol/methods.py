@@ -84,6 +84,7 @@ METHODS: tuple[Method, ...] = (
     _request("model/check", session.ModelCheckParams, session.ModelCheckResult),
     _request("turn/start", turn.TurnStartParams, turn.TurnStartResult),
     _request("turn/revise", session.TurnReviseParams, session.TurnReviseResult),
+    _request("turn/steer", session.TurnSteerParams, session.TurnSteerResult),
     _request("turn/status", turn.TurnStatusParams, turn.TurnStatusResult),
     _request("turn/cancel", turn.TurnCancelParams, turn.CancelResult),
     _request("turn/events", turn.TurnEventsParams, turn.TurnEventsResult),

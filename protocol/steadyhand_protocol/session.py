@@ -333,6 +333,26 @@ class SessionCompactResult:
 
 
 @frozen(kw_only=True)
+class TurnSteerParams:
+    """Send a text for a turn that runs. The next request of that turn takes it; it begins no turn while that runs."""
+
+    session_id: Id  # the session
+    epoch: Id  # same as Session.epoch
+    turn_id: Id  # the turn to steer
+    client_message_id: ClientMessageId  # made by the client; the same id again runs nothing
+    text: str  # at most 64 KiB; of the slash commands only `/stop` and `/recovery`, which run beside the turn
+
+
+@frozen(kw_only=True)
+class TurnSteerResult:
+    """The text is durable."""
+
+    accepted: Literal[True] = True  # always true
+    duplicate: bool  # this client message id was known already
+    queued: bool  # the turn has ended, so that the text is a prompt; paused unless the turn ended as "done"
+
+
+@frozen(kw_only=True)
 class UsageParams:
     """Read what a session used."""
 

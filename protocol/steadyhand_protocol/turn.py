@@ -248,6 +248,15 @@ class CompactedEvent:
 
 
 @frozen(kw_only=True)
+class SteeredEvent:
+    """A request of the turn takes a text that was sent to it. `session/open` has it as a message of the user."""
+
+    kind: Literal["steered"] = "steered"  # always "steered"
+    client_message_id: ClientMessageId  # id that it was sent with
+    text: str  # the text, as it was edited last
+
+
+@frozen(kw_only=True)
 class ChangedInCall:
     """One file that changed while a command of the turn ran, by it or by somebody else."""
 
@@ -278,6 +287,7 @@ Event: TypeAlias = (
     | NoticeEvent
     | ToldEvent
     | CompactedEvent
+    | SteeredEvent
     | EndedEvent
 )
 
@@ -381,8 +391,9 @@ class Queued:
     text: str  # the prompt
     attachments: Attachments | None = None  # absent when none
     at: Time  # when it was accepted
-    paused: bool  # true after a restart, until the queue is resumed
+    paused: bool  # true until the queue is resumed: after a stop, a close and a restart, and for what waits for a turn
     aside: Literal[True] | None = None  # true: a quick question; absent otherwise
+    steers: Id | None = None  # the turn that it was sent to; absent for a prompt
 
 
 @frozen(kw_only=True)

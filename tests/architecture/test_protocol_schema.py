@@ -26,7 +26,7 @@ REQUESTS = """
     session/export session/setMode session/setModel model/list model/check turn/start turn/status turn/cancel
     turn/events
     queue/edit queue/resume recovery/snapshot recovery/resolve checkpoint/list checkpoint/rewind usage
-    review/list review/resolve turn/revise
+    review/list review/resolve turn/revise turn/steer
 """
 NOTIFICATIONS = "turn/event recovery/changed session/changed queue/changed"
 QUESTIONS = "permission/ask user/ask document/save document/encoding secret/get"

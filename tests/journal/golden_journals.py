@@ -13,14 +13,14 @@ from __future__ import annotations
 import hashlib
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
 
 from steadyhand.domain.ledger.ledger import Ledger, fold
 from steadyhand.domain.ledger.state import Attempt, ToolCall, TranscriptEntry
-from steadyhand.domain.records.record import KINDS, Assistant, Record, Scope
+from steadyhand.domain.records.record import KINDS, Assistant, Queue, Record, Scope, Stamped, Steer
 from steadyhand.domain.views.render import LiveState, call_state
 from steadyhand.domain.views.sentences import outcome_of
 from steadyhand.domain.views.serialize import camel_case
@@ -131,6 +131,7 @@ def ledger_state(content: bytes) -> dict[str, object]:
     """The state that an opening reads from these bytes, before it records anything."""
     loaded = read_journal(content)
     ledger = fold(loaded.records, loaded.breaks, torn_starts=loaded.torn_starts)
+    epochs = _epochs_of_queued(loaded.records)
     return {
         "journal": {
             "bytes": loaded.size,
@@ -164,7 +165,8 @@ def ledger_state(content: bytes) -> dict[str, object]:
                 "text": _text(waiting.text),
                 "attachments": len(waiting.prompt.attachments),
                 "aside": waiting.prompt.aside,
-                "epoch": waiting.epoch,
+                "epoch": epochs[waiting.client_message_id],
+                **({"steers": waiting.steers} if waiting.steers is not None else {}),
             }
             for waiting in ledger.queue.values()
         ],
@@ -172,6 +174,17 @@ def ledger_state(content: bytes) -> dict[str, object]:
         "grants": [grant.attempt_id for grant in ledger.grants],
         "refused records": len(ledger.refused),
     }
+
+
+def _epochs_of_queued(records: Sequence[Stamped]) -> dict[str, str | None]:
+    """Client message id of what was queued → the epoch in which it was."""
+    found: dict[str, str | None] = {}
+    before = Ledger()
+    for stamped in records:
+        if isinstance(stamped.record, Queue | Steer):
+            found.setdefault(stamped.record.client_message_id, before.epoch)
+        before.apply(stamped)
+    return found
 
 
 def _session(ledger: Ledger) -> dict[str, object]:

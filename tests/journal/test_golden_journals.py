@@ -74,6 +74,9 @@ PINNED = {
     "0.2-commands-every-member.jsonl": "fddc18e9e811647fc3cb3b14f9cfb78b87f6620d4ded30303f9c5017af36beed",
     "0.2-hunks-every-member.jsonl": "83654198139d880eaadca6f781ac3a59c42ee52c1394fcb46fff659d6a5d74e9",
     "0.2-buffers-every-member.jsonl": "f62d3f9a9a900868eb2d90b0f373017bd53e5ea81189a8efbf3325152d8e0749",
+    "0.2-25-a-turn-is-steered-killed-1.jsonl": "f5d48444cae552545befc80689ebe0d9354119e60a1a354ed5dc4a6401a6c952",
+    "0.2-25-a-turn-is-steered.jsonl": "7dc5098f8089ea54f28f3bf2b901dc7f7190631839ec9cf0d2f31d5b904ea780",
+    "0.2-steer-every-member.jsonl": "4536f7ee81f073594738abbfc2da1f2bd461e2014f9019000bc77554431ff871",
     "0.2-in-place-every-member.jsonl": "4d8df6b89b55aec3517590f81c4aa8fca3448014e26e587cfa6d6088e9651869",
     "0.2-origin-every-member.jsonl": "f84a8512964d0b9fd6020ac0e45f46be22e220daf8406c7aeee411c2e45e61f4",
     "0.2-compaction-every-member.jsonl": "dc7eedbda255412a56173bb364175a9a12b10018196a26c3149c71865f138382",
@@ -308,7 +311,7 @@ def test_older_program_passes_over_every_kind_and_member_that_was_added(monkeypa
     content = every_member()
     old = {found for found in shown_by(of_first_version()) if "." not in found}
     added = set(KINDS) - old
-    assert {"told", "rebind", "folders"} <= added
+    assert {"told", "rebind", "folders", "steer", "taken"} <= added
     today = ledger_state(content)
     read_line = journal_format._read_line  # other modules let it remember lines, whose kinds were known then
     monkeypatch.setattr(journal_format, "_read_line", inspect.unwrap(read_line))

@@ -87,6 +87,7 @@ RUNS = (  # scenarios in which nothing runs side by side, so that ids come in on
     "21-tried-again",
     "22-brought-back",
     "23-cut-off-while-reading",
+    "25-a-turn-is-steered",
 )
 FOLDERS = ("damaged", "uncertain", "21-tried-again")  # the rest of their session folders is kept too
 UNCERTAIN: tuple[Outcome, ...] = ("unknown", "unknown_after_restart")

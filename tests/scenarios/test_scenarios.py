@@ -18,6 +18,7 @@ with the practice model.
     model: TOOL {JSON}                  what the model calls when it is asked next, one line after the other; ATTEMPT,
                                         INSPECTION and JOB, here and in a prompt, stand for the ids of the scenario
     you: TEXT                           sends a prompt; `\\n` separates its lines
+    you steer: TEXT                     sends a text for the turn that was sent last
     you stop                            stops the running turn; `you resume` the queue; `you close` the session;
                                         `you fork` it: what follows is about the fork
     asked TITLE -> ANSWER               answers the open question; ANSWER: once, session, reject NOTE, waive, nothing, …
@@ -32,6 +33,7 @@ with the practice model.
     plan: TEXT (STATE), …               the plan that the model shows
     told: TEXT                          a notice to model and user contains TEXT
     offered: ACTION, …                  the actions that the uncertain effect offers now; `offered: nothing`
+    the model is asked: TEXT, …         the last request: the texts of the user, and the state of each reply
     queue: TEXT, …                      the queued prompts; `(paused)` after a paused one; `queue: nothing`
     uncertain: TITLE, …                 the uncertain effects; `uncertain: nothing`
     settled: TITLE = WORD               the effect is settled with this word
@@ -55,7 +57,15 @@ import attrs
 import pytest
 
 from steadyhand.adapters.models.practice import PracticeModel
-from steadyhand.domain.model.messages import CallProposed, Finish, ModelRequest, StreamPart, TextPart
+from steadyhand.domain.model.messages import (
+    AssistantMessage,
+    CallProposed,
+    Finish,
+    ModelRequest,
+    StreamPart,
+    TextPart,
+    UserMessage,
+)
 from steadyhand.domain.permissions.child_environment import ATTEMPT_MARK_NAME
 from steadyhand.domain.records.record import Notice, Settlement
 from steadyhand.domain.settings import SandboxSettings, Settings
@@ -66,6 +76,7 @@ from steadyhand.ports.processes import Finished, OrphanProcess
 from steadyhand.ports.sandbox import SandboxKind, SandboxStatus
 from steadyhand.session.service import prompt_queue
 from steadyhand.session.service.fork import fork
+from steadyhand.session.service.steer import steer
 from steadyhand.session.session import Session
 from steadyhand.tools.contract import NOT_CONFINED
 from tests.support.editor import Park, ScriptedEditor
@@ -86,12 +97,16 @@ def split_list(text: str) -> list[str]:
 class ScenarioModel:
     """Makes the calls of the scenario, one call an answer, and is the practice model otherwise."""
 
-    def __init__(self, calls: list[str], replace_ids: Callable[[str], str]) -> None:
+    def __init__(
+        self, calls: list[str], replace_ids: Callable[[str], str], requests: list[ModelRequest] | None = None
+    ) -> None:
         self.calls = calls
+        self.requests = requests if requests is not None else []
         self.replace_ids = replace_ids
         self.called = False
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
+        self.requests.append(request)
         if self.calls:
             tool, _, arguments = self.calls.pop(0).partition(" ")
             self.called = True
@@ -143,6 +158,7 @@ class ScenarioPlayer:
         self.scripts: dict[str, Script] = {}
         self.outliving: set[str] = set()
         self.calls: list[str] = []
+        self.requests: list[ModelRequest] = []
         self.settings = Settings()
         self.sandbox = NOT_CONFINED
         self.found: SandboxStatus | None = None
@@ -163,7 +179,7 @@ class ScenarioPlayer:
         processes = FakeProcesses(self.scripts, environment={"PATH": "/usr/bin:/bin"})
         processes.survivors_of = self.survivors()
         processes.sandbox.found = self.found or processes.sandbox.found
-        model = ScenarioModel(self.calls, self.replace_ids)
+        model = ScenarioModel(self.calls, self.replace_ids, self.requests)
         self.processes.append(processes)
         stage = await self.exit_stack.enter_async_context(
             scripted_server(
@@ -226,6 +242,8 @@ class ScenarioPlayer:
             (r'hold before "(\w+)" is recorded', self.hold_before_record),
             (r"hold before (\S+) is (replaced|moved|removed)", self.hold_before_change),
             (r"you: (.*)", self.send_prompt),
+            (r"you steer: (.*)", self.steer),
+            (r"the model is asked: (.*)", self.check_last_request),
             (r"you (stop|resume|close|fork)", self.act_as_user),
             (r"asked (.+?)(?: -> (.*))?", self.answer_question),
             (r"kill", self.wait_for_pause),
@@ -328,6 +346,12 @@ class ScenarioPlayer:
     async def send_prompt(self, text: str) -> None:
         self.turn = (await self.current.stage.send(self.current.session, self.replace_ids(text))).turn_id
 
+    async def steer(self, text: str) -> None:
+        session, turn_id = self.current.session, self.turn
+        assert session.epoch is not None
+        assert turn_id is not None
+        await steer(session, session.epoch, turn_id, f"steer-{len(session.ledger.prompts)}", text)
+
     async def act_as_user(self, what: str) -> None:
         session = self.current.session
         match what:
@@ -387,6 +411,14 @@ class ScenarioPlayer:
         assert self.turn is not None
         ended = await self.current.stage.ended(self.current.session, self.turn)
         assert [seen.path for seen in ended.during or ()] == split_list(names)
+
+    async def check_last_request(self, texts: str) -> None:
+        shown = [
+            message.text if isinstance(message, UserMessage) else f"({message.state})"
+            for message in self.requests[-1].messages
+            if not isinstance(message, AssistantMessage)
+        ]
+        assert shown == split_list(texts)
 
     async def check_end_reason(self, reason: str) -> None:
         assert self.turn is not None

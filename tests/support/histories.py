@@ -20,6 +20,8 @@ from tests.support.journals import (
     replies,
     says,
     starts,
+    steer,
+    taken,
     told,
     verdict,
 )
@@ -61,6 +63,17 @@ def _piece(at: int, turn: str, kind: str) -> tuple[str, Piece]:
             Folders(turn_id=ident(turn), folders=(f"file:///{at}",)),
             attrs.evolve(told(f"told {at}", turn), from_="files"),
         ],
+        "steered": [proposes(turn, one), steer(f"s {at}", turn), *ran(one, turn), taken(f"s {at}", turn)],
+        "steered later": [
+            proposes(turn, one),
+            *ran(one, turn),
+            steer(f"s {at}", turn),
+            told(f"told {at}", turn),
+            notice(f"notice {at}"),
+            taken(f"s {at}", turn),
+        ],
+        "steer": [steer(f"s {at}", turn)],
+        "taken": [taken(f"s {at - 1}", turn)],  # the steer at the position before, if there is one
         "usage": [Usage(turn_id=ident(turn), complete=at % 3 > 0, input=at, output=1, cost="0.1", currency=money)],
         "command": [prompt(f"command {at}", "/help", command=True), says(f"command {at}", said)],
     }
@@ -90,6 +103,7 @@ KINDS = (
     *("refused", "notice", "usage", "command"),
     *("told", "told later", "told in vain", "told too late", "told outside"),
     *("revise", "revise told", "rewind", "folders"),
+    *("steered", "steered later", "steer", "taken"),
 )
 
 

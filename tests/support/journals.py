@@ -32,6 +32,8 @@ from steadyhand.domain.records.record import (
     Scope,
     SessionHeader,
     Started,
+    Steer,
+    Taken,
     Told,
     ToolResult,
     User,
@@ -223,6 +225,18 @@ def told(text: str, turn: str | None = None, after: str | None = None) -> Told:
         turn_id=ident(turn) if turn else None,
         after=ident(after) if after else None,
     )
+
+
+def steer(name: str, turn: str = "turn", text: str | None = None) -> Steer:
+    """A text for a turn, sent as the client message `name`."""
+    return Steer(
+        turn_id=ident(turn), message_id=ident(f"steer {name}"), client_message_id=name, text=text or f"text of {name}"
+    )
+
+
+def taken(name: str, turn: str = "turn", after: str = "answer") -> Taken:
+    """The taking of that text by the next request."""
+    return Taken(client_message_id=name, turn_id=ident(turn), after=ident(after))
 
 
 def ran(call: str, turn: str = "turn") -> list[Record]:

@@ -48,6 +48,8 @@ export class ChatController {
         return;
       case "send":
         return prompts.send(message.text, message.attachments);
+      case "steer":
+        return prompts.steer(message.text);
       case "sendAgain":
         return prompts.sendAgain(message.turnId, message.text);
       case "stop":

@@ -56,6 +56,18 @@ export class PromptController {
     await this.writeWaiting(sessionId);
   }
 
+  /** Send a text for the running turn, which its next request takes (row S8). Without such a turn it is a prompt. */
+  async steer(text: string): Promise<void> {
+    const { active, connection } = this.store.state;
+    if (active?.turnId === undefined) return this.send(text, []);
+    if (text.trim() === "" || connection.state !== "ready") return;
+    const { sessionId } = active.session;
+    this.drafts.keep(sessionId, EMPTY_DRAFT);
+    const prompt = { clientMessageId: randomUUID(), sessionId, text, attachments: [], steers: active.turnId };
+    this.setOutbox(addPrompt(this.store.state.outbox, prompt));
+    await this.writeWaiting(sessionId);
+  }
+
   /** Stop the running turn of the active session. */
   async stop(): Promise<void> {
     const sessionId = this.store.activeId;
@@ -90,7 +102,7 @@ export class PromptController {
 
   // --- delivery -------------------------------------------------------------------------------------------------
 
-  /** The turn of the prompt began: it is durable, and the conversation shows it from now on. */
+  /** The turn of the prompt began, or a turn took the text: it is durable, and the conversation shows it now. */
   turnBegan(clientMessageId: string): void {
     this.finish(clientMessageId);
   }
@@ -125,7 +137,7 @@ export class PromptController {
 
   private async write(prompt: OutgoingPrompt): Promise<void> {
     try {
-      await this.startTurn(prompt, await this.epochOf(prompt.sessionId));
+      await this.deliver(prompt, await this.epochOf(prompt.sessionId));
       this.recordFact(prompt.clientMessageId, "acknowledged");
     } catch (error) {
       if (!isServerError(error)) return; // no answer: the prompt stays in doubt
@@ -134,22 +146,27 @@ export class PromptController {
     }
   }
 
-  private async startTurn(prompt: OutgoingPrompt, epoch: string): Promise<void> {
-    const { sessionId, clientMessageId, text, attachments, again } = prompt;
-    const params = {
-      sessionId,
-      epoch,
-      clientMessageId,
-      text,
+  private async request(prompt: OutgoingPrompt, epoch: string): Promise<void> {
+    const { sessionId, clientMessageId, text, attachments, again, steers } = prompt;
+    const params = { sessionId, epoch, clientMessageId, text };
+    if (steers !== undefined) {
+      await this.server.request("steadyhand/turn/steer", { ...params, turnId: steers });
+      return;
+    }
+    await this.server.request("steadyhand/turn/start", {
+      ...params,
       ...(attachments.length > 0 ? { attachments } : {}),
       ...(again === undefined ? {} : { again }),
-    };
+    });
+  }
+
+  private async deliver(prompt: OutgoingPrompt, epoch: string): Promise<void> {
     try {
-      await this.server.request("steadyhand/turn/start", params);
+      await this.request(prompt, epoch);
     } catch (error) {
       if (isServerError(error) && error.code === errorCodes.staleEpoch) {
         const currentEpoch = (error.data as { epoch?: string } | undefined)?.epoch;
-        if (currentEpoch !== undefined && currentEpoch !== epoch) return this.startTurn(prompt, currentEpoch);
+        if (currentEpoch !== undefined && currentEpoch !== epoch) return this.deliver(prompt, currentEpoch);
       }
       throw error;
     }

@@ -63,6 +63,7 @@ export class ServerEvents {
     const { event, sessionId } = turnEvent;
     if (event.kind !== "began") {
       this.store.dispatch({ kind: "turnEvent", turnEvent });
+      if (event.kind === "steered") this.prompts.turnBegan(event.clientMessageId);
       return;
     }
     const isKnown = findPrompt(this.store.state, event.clientMessageId) !== undefined;

@@ -150,6 +150,8 @@ function applyEvent(
       return { ...active, items: [...active.items, noteItem(event, turnId, itemId)] };
     case "compacted":
       return { ...active, items: [...active.items, compactionItem(event, turnId)] };
+    case "steered":
+      return steer(active, event, turnId);
     case "ended":
       return endTurn(active, event, turnId, itemId);
   }
@@ -175,6 +177,23 @@ function beginTurn(
     clientMessageId,
   };
   return { ...active, turnId, plan: [], items: [...active.items, message] };
+}
+
+/** The turn takes a text of the user: from now on it stands in the conversation. */
+function steer(active: ActiveSession, event: Extract<Event, { kind: "steered" }>, turnId: string): ActiveSession {
+  const { clientMessageId, text } = event;
+  if (active.items.some((item) => item.kind === "message" && item.clientMessageId === clientMessageId)) return active;
+  const message: Item = {
+    kind: "message",
+    id: clientMessageId,
+    turnId,
+    role: "user",
+    text,
+    reasoning: "",
+    live: false,
+    clientMessageId,
+  };
+  return { ...active, items: [...active.items.map((item) => finishText(item, turnId)), message] };
 }
 
 function appendText(

@@ -29,6 +29,8 @@ export interface OutgoingPrompt {
   readonly attachments: readonly Attachment[];
   /** the turn whose failed request is sent again; the text is that turn's */
   readonly again?: string;
+  /** the turn that the text is for, instead of a turn of its own (row S8) */
+  readonly steers?: string;
   readonly stage: DeliveryStage;
   /** the connection was lost after the write; the server has to be asked for the id */
   readonly inDoubt: boolean;
@@ -122,14 +124,15 @@ export function mergeReturned(draft: Draft, returned: readonly Draft[]): Draft {
 /** The outbox that was stored before a reload of the window: written prompts are in doubt; invalid ones are dropped. */
 export function parseOutbox(stored: unknown): Outbox {
   if (!Array.isArray(stored)) return [];
-  return stored.filter(isOutgoingPrompt).map(({ clientMessageId, sessionId, text, attachments, again, stage }) => ({
-    clientMessageId,
-    sessionId,
-    text,
-    attachments: parseAttachments(attachments),
+  return stored.filter(isOutgoingPrompt).map(({ again, steers, ...prompt }) => ({
+    clientMessageId: prompt.clientMessageId,
+    sessionId: prompt.sessionId,
+    text: prompt.text,
+    attachments: parseAttachments(prompt.attachments),
     ...(typeof again === "string" ? { again } : {}),
-    stage,
-    inDoubt: stage === "maybeDelivered",
+    ...(typeof steers === "string" ? { steers } : {}),
+    stage: prompt.stage,
+    inDoubt: prompt.stage === "maybeDelivered",
   }));
 }
 

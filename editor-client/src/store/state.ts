@@ -170,6 +170,16 @@ export function sessionName(session: Session): string {
   return session.title.trim() === "" ? "New session" : session.title;
 }
 
+/** Whether it waits for the running turn to take it; it is paused only until then (row S8). */
+export function isForRunningTurn(prompt: Queued, active: ActiveSession): boolean {
+  return active.session.busy && prompt.steers !== undefined && prompt.steers === active.turnId;
+}
+
+/** Whether something waits until the user resumes the queue (row S9). */
+export function isQueuePaused(active: ActiveSession): boolean {
+  return active.queue.some((prompt) => prompt.paused && !isForRunningTurn(prompt, active));
+}
+
 export function isOpen(question: Question): boolean {
   return question.closedReason === undefined;
 }

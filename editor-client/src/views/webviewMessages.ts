@@ -28,6 +28,8 @@ export type ToWebview =
 export type FromWebview =
   | { readonly kind: "draft"; readonly sessionId: string | undefined; readonly draft: Draft }
   | { readonly kind: "send"; readonly text: string; readonly attachments: readonly Attachment[] }
+  /** a text for the running turn */
+  | { readonly kind: "steer"; readonly text: string }
   /** the failed request of the last turn again; `text`: its prompt */
   | { readonly kind: "sendAgain"; readonly turnId: string; readonly text: string }
   | { readonly kind: "stop" }

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from steadyhand.domain.records.record import KINDS, Stamped, Started
+from steadyhand.domain.records.record import Stamped, Started
 from steadyhand.domain.records.torn_start import TornStart
 from steadyhand.ports.disk import Disk, Folder
 from steadyhand_values import pattern
@@ -21,6 +21,8 @@ COPIES_MAX = 1000
 COPY_BYTES_MAX = 4096
 """Of one copy; kind and attempt stand in the first 200 bytes of a line."""
 
+_CUT_KIND_CHARS: Final = len("st")
+"""Of a cut kind: with so many letters it may be a `started`. A `steer` begins so too; in doubt it is a start."""
 _KIND = pattern(rb'"kind":"([A-Za-z]*)("?)')
 _ATTEMPT: Final = b'"attemptId":"'
 _ID = pattern(rb"[0-9a-f]*")
@@ -30,7 +32,7 @@ _COPY = pattern(r"torn-([0-9]{1,18})(?:-[0-9]+)?\.bin")
 def attempt_of_torn_start(tail: bytes) -> str | None:
     """Return the beginning of the attempt id that a torn line names, as far as it goes; None: it is no `started`.
 
-    The kind may be cut too, as long as no other kind begins so."""
+    The kind may be cut too, to as few letters as `_CUT_KIND_CHARS`."""
     kind = _KIND.search(tail)
     if kind is None or not _is_started(kind[1].decode("ascii"), is_whole=bool(kind[2])):
         return None
@@ -57,7 +59,4 @@ def torn_starts_beside(disk: Disk, folder: Folder, records: Sequence[Stamped]) -
 
 
 def _is_started(word: str, is_whole: bool) -> bool:
-    if is_whole:
-        return word == Started.kind
-    others = (kind for kind in KINDS if kind != Started.kind)
-    return bool(word) and Started.kind.startswith(word) and not any(kind.startswith(word) for kind in others)
+    return word == Started.kind if is_whole else len(word) >= _CUT_KIND_CHARS and Started.kind.startswith(word)

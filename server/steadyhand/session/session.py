@@ -188,10 +188,11 @@ class Session(SessionState):
             self.feed.notify_changes()
 
     def use_folders(self, tool_context: ToolContext, epoch: str | None = None) -> None:
-        """Work with other folders. `epoch`: the one that begins with them; prompts of an earlier one are paused."""
+        """Work with other folders. `epoch`: the one that begins with them; what waits is paused."""
         self.tool_context = tool_context
         if epoch is not None:
-            self.epoch, self.is_queue_resumed = epoch, False
+            self.epoch = epoch
+            self.ready.pause(self.ledger)
             self.feed.begin_epoch(epoch)
 
     async def set_mode(self, mode: Mode) -> None:

@@ -23,6 +23,7 @@ from steadyhand.session.context import SessionContext
 from steadyhand.session.job import SessionJobs
 from steadyhand.session.left_out_folders import LeftOutFolders
 from steadyhand.session.origin_reading import OriginReadings
+from steadyhand.session.ready_prompts import ReadyPrompts
 from steadyhand.session.reasoning_refusals import ReasoningRefusals
 from steadyhand.session.seen_contents import SeenContents
 from steadyhand.session.session_status import (
@@ -66,8 +67,7 @@ class SessionState:
         self.turn: ActiveTurn | None = None
         self.resolutions = 0
         """Resolutions that are being carried out; no turn begins meanwhile (row A3)."""
-        self.is_queue_resumed = False
-        """Whether prompts of an earlier epoch may run (row S4)."""
+        self.ready = ReadyPrompts()
         self.is_kept_open = True
         """False: nobody opened it; it is released when nothing of it is uncertain or shown (row A8)."""
         self.transcript = GrowingTranscript()
@@ -148,9 +148,10 @@ class SessionState:
         return self.turn
 
     def end_turn(self, turn_id: str) -> None:
-        """Let the next turn begin, if this turn is the running one."""
+        """Let the next turn begin, if this turn is the running one. What it did not take of its steers is next."""
         if self.turn is not None and self.turn.turn_id == turn_id:
             self.turn = None
+            self.release_steers(turn_id)
 
     def begin_side_turn(self, turn_id: str) -> None:
         """A slash command runs beside the session's turn."""
@@ -159,6 +160,13 @@ class SessionState:
     def end_side_turn(self, turn_id: str) -> None:
         """A slash command has ended, if it ran beside the session's turn."""
         self._side_turns.discard(turn_id)
+        self.release_steers(turn_id)
+
+    def release_steers(self, turn_id: str) -> None:
+        """Let begin what waited for this turn, if the turn has ended as done (row S8)."""
+        turn = self.ledger.turns.get(turn_id)
+        if turn is not None and turn.ended is not None and turn.ended.reason == "done":
+            self.ready.release_steers(self.ledger, turn_id)
 
     @contextmanager
     def resolution(self) -> Iterator[None]:
@@ -177,10 +185,6 @@ class SessionState:
             yield
         finally:
             self._redone.discard(call_id)
-
-    def resume_queue(self) -> None:
-        """Let prompts of an earlier epoch run."""
-        self.is_queue_resumed = True
 
     def keep_open(self, wanted: bool) -> None:
         """Note whether somebody asked for this session."""

@@ -49,7 +49,7 @@ def snapshot_context(session: SessionState) -> SnapshotContext:
 
 def queue_view(session: SessionState) -> tuple[QueuedView, ...]:
     """Return the prompts that wait, in order."""
-    return render.queue_view(session.ledger, session.epoch, session.is_queue_resumed)
+    return render.queue_view(session.ledger, session.ready.ids)
 
 
 def call_view(session: SessionState, call_id: str, title: str | None = None) -> CallView:

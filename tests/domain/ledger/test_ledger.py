@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import get_args
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +49,8 @@ from tests.support.journals import (
     replies,
     says,
     starts,
+    steer,
+    taken,
     verdict,
     verdicts,
 )
@@ -358,6 +361,40 @@ def test_ledger_user_title_is_replaced_only_by_a_user_title() -> None:
     assert (ledger.title, ledger.title_source) == ("mine", "user")
     ledger.apply(Stamped(seq=9, at=AT, sum="", record=Title(title="mine too", source="user")))
     assert ledger.title == "mine too"
+
+
+def test_ledger_steer_waits_before_the_prompts_until_it_is_taken_or_begins() -> None:
+    """S8, D1: in the order of sending; an edit keeps its place, and a second record with its id is refused."""
+    waiting: list[Record] = [
+        prompt("turn"),
+        Queue(client_message_id="p1", turn_id="t1", text="a"),
+        steer("s1"),
+        steer("s2"),
+        steer("s3"),
+        Queue(client_message_id="s2", turn_id=ident("steer s2"), text="edited"),
+    ]
+    ledger = fold_records([*begun(), *waiting])
+    assert list(ledger.queue) == ["s1", "s2", "s3", "p1"]
+    assert [one.steers for one in ledger.queue.values()] == [ident("turn")] * 3 + [None]
+    assert ledger.turns_begun == 1, "it begins no turn"
+    begins = attrs.evolve(prompt("steer s3", "text of s3"), client_message_id="s3")
+    again = steer("s1", text="something else")
+    ledger = fold_records([*begun(), *waiting, taken("s2"), begins, again])
+    assert list(ledger.queue) == ["s1", "p1"]
+    assert ledger.refused == ["a steer with the id s1, which is used already"]
+    said = [(one.record.kind, one.record.text, one.turn_id) for one in ledger.said if one.record.text != "do it"]
+    assert said == [("steer", "edited", ident("turn")), ("user", "text of s3", ident("steer s3"))]
+    assert ledger.prompts["s2"] == (ident("turn"), Prompt("text of s2")), "the text as sent, for a resend"
+    assert ledger.prompts["s3"] == (ident("steer s3"), Prompt("text of s3"))
+
+
+def test_ledger_steer_in_an_unacknowledged_tail_counts_for_nothing() -> None:
+    """S8, J6 [I12]: it was refused, so sending it again repeats nothing; what was to take it was not sent."""
+    records: list[Record] = [*begun(), prompt("turn"), steer("s"), taken("s")]
+    last = len(records)
+    assert not fold_records(records).queue
+    assert list(fold_records(records, unacknowledged=last).queue) == ["s"]
+    assert list(fold_records(records, unacknowledged=last - 1).prompts) == ["client-turn"]
 
 
 def test_ledger_queue_keeps_order_over_edit_removal_and_start() -> None:

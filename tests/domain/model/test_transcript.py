@@ -50,6 +50,8 @@ from tests.support.journals import (
     replies,
     says,
     starts,
+    steer,
+    taken,
     told,
     verdict,
 )
@@ -236,10 +238,14 @@ TOLD = ["told", "told later", "told in vain", "told between", "told outside", "t
 """Stored messages in every place that they can be recorded at (row G15)."""
 
 
+STEERED = ["steered", "steered together", "steered and told", "steered and cut", "steer"]
+"""Steers in every place that they can be sent and taken at (row S8)."""
+
+
 def steps() -> st.SearchStrategy[list[Step]]:
     """Histories piece by piece. Ids follow the position, so that none appears twice."""
     kinds = st.sampled_from(
-        ["prompt", "text", "blank", "write", "read", "two", "refused", "lost", "notice", "other", *TOLD]
+        ["prompt", "text", "blank", "write", "read", "two", "refused", "lost", "notice", "other", *TOLD, *STEERED]
     )
 
     def piece(at: int, kind: str) -> Step:
@@ -270,6 +276,31 @@ def steps() -> st.SearchStrategy[list[Step]]:
             "told between": [proposes(turn, one, two), *ran(one, turn), told(f"told {at}", turn), *ran(two, turn)],
             "told outside": [told(f"told {at}")],
             "told before a command": [told(f"told {at}", turn), prompt(turn, "/help", command=True)],
+            "steered": [proposes(turn, one), steer(f"s {at}", turn), *ran(one, turn), taken(f"s {at}", turn)],
+            "steered together": [
+                proposes(turn, one, two),
+                *ran(two, turn),
+                steer(f"s {at}", turn),
+                steer(f"t {at}", turn),
+                *ran(one, turn),
+                taken(f"s {at}", turn),
+                taken(f"t {at}", turn),
+            ],
+            "steered and told": [
+                told(f"told {at}", turn, after=f"m {at}"),
+                attrs.evolve(proposes(turn, one), message_id=ident(f"m {at}")),
+                *ran(one, turn),
+                steer(f"s {at}", turn),
+                notice(f"notice {at}"),
+                taken(f"s {at}", turn),
+                told(f"later {at}", turn),
+            ],
+            "steered and cut": [
+                steer(f"s {at}", turn),
+                taken(f"s {at}", turn),
+                Assistant(turn_id=ident(turn), message_id=ident(f"m {at}"), text="half", withdrawn=True),
+            ],
+            "steer": [steer(f"s {at}", turn)],
             "other": [
                 Title(title=f"title {at}", source="auto"),
                 Usage(turn_id=ident(turn), complete=True, input=1, output=2),
@@ -295,6 +326,45 @@ def test_outgoing_growing_history_extends_the_messages_sent_before(history: list
         assert after[: len(before)] == before
         assert outgoing_messages(ledger) == after
         before = after
+
+
+# S8: a steer stands behind all replies of the last answer, as a message of the user.
+
+
+def test_steer_stands_behind_all_replies_of_the_last_answer() -> None:
+    """S8, T1: whenever it was sent, it stands where it was taken, and never between a call and its reply [I16]."""
+    batch: list[Record] = [prompt("turn", "go"), attrs.evolve(proposes("turn", "one", "two"))]
+    ends: list[Record] = [*ran("one"), *ran("two")]
+    expected = ["go", "calls one two", "reply one", "reply two"]
+    for records in (
+        [prompt("turn", "go"), steer("s", text="S"), *batch[1:], *ends],
+        [*batch, steer("s", text="S"), *ends],
+        [*batch, *ran("one"), steer("s", text="S"), *ran("two")],
+        [*batch, *ends, steer("s", text="S")],
+    ):
+        assert shape(sent_messages(fold_session(records))) == expected
+        assert shape(sent_messages(fold_session([*records, taken("s")]))) == [*expected, "S"]
+
+
+def test_steer_that_is_taken_while_a_call_has_no_reply_stands_behind_its_words() -> None:
+    """S8, T1, T2: a journal that lost a reply gets the supplied words before the steer."""
+    ledger = fold_session([prompt("turn", "go"), steer("s", text="S"), proposes("turn", "one"), taken("s")])
+    assert shape(sent_messages(ledger)) == ["go", "calls one", "reply one", "S"]
+
+
+def test_steer_is_taken_once_and_by_its_own_turn() -> None:
+    """S8, J14: a second taking, one by another turn and one of an unknown text change nothing."""
+    records: list[Record] = [prompt("turn", "go"), steer("s", text="S"), prompt("next", "on")]
+    ledger = fold_session([*records, taken("s", "next"), taken("unknown"), taken("s"), taken("s")])
+    assert shape(sent_messages(ledger)) == ["go", "on", "S"]
+    assert len(ledger.refused) == 3
+    assert not ledger.queue
+
+
+def test_notices_that_wait_go_out_before_a_steer() -> None:
+    """S8, T2: it is the next text of the user."""
+    records: list[Record] = [prompt("turn", "go"), steer("s", text="S"), notice("N"), told("T"), taken("s")]
+    assert shape(sent_messages(fold_session(records))) == ["go", "[Notice] N", "[Notice] T", "S"]
 
 
 # G15: a stored message stands behind the replies of the answer before it.

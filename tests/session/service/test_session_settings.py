@@ -20,7 +20,7 @@ from steadyhand.domain.views.types import ChangedFile
 from steadyhand.ports.model import ModelCandidate, ModelCheck, OfferedModel
 from steadyhand.session.service import prompt_queue, session_settings
 from steadyhand.session.service.models import check_model, list_models
-from steadyhand.session.service.prompt_queue import PROMPT_BYTES_MAX
+from steadyhand.session.service.prompt_limits import PROMPT_BYTES_MAX
 from steadyhand.session.service.session_settings import TITLE_CHARS_MAX
 from steadyhand.session.session import Session
 from steadyhand.tools.contract import CallContext, ToolOutcome

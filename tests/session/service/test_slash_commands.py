@@ -72,7 +72,7 @@ async def test_slash_commands_run_beside_a_parked_turn(tmp_path: Path) -> None:
         accepted = await harness.send(session, "/stop")
         assert (await harness.ended(session, first.turn_id)).reason == "cancelled"
         await harness.ended(session, accepted.turn_id)
-        assert answer_text(harness, accepted.turn_id) == "The turn is stopped."
+        assert answer_text(harness, accepted.turn_id) == "Stopped. 0 prompts wait; /resume or queue/resume goes on."
         assert park.withdrawn
         assert states(session) == ["notRun"]
         assert_closed(session)

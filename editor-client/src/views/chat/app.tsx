@@ -44,7 +44,7 @@ export function App({ state, trusted, provider, input, command, onAttached }: Pr
       <footer>
         <UncertainBanner count={state.uncertain.length} />
         {active !== undefined && <PlanPanel plan={active.plan} />}
-        {active !== undefined && <QueuePanel queue={active.queue} />}
+        {active !== undefined && <QueuePanel active={active} />}
         <Composer
           active={active}
           connection={connection}

@@ -5,6 +5,7 @@ import { showHidden } from "../../hiddenCharacters";
 import { countEffects } from "../../labels";
 import type { PlanItem, Queued } from "../../protocol";
 import type { ActiveSession, ConnectionStatus } from "../../store/state";
+import { isForRunningTurn, isQueuePaused } from "../../store/state";
 import { AttachmentChips } from "./attachmentChips";
 import { postToExtension } from "./extensionHost";
 import { Icon } from "./icons";
@@ -96,13 +97,14 @@ export function PlanPanel({ plan }: { readonly plan: readonly PlanItem[] }): JSX
   );
 }
 
-export function QueuePanel({ queue }: { readonly queue: readonly Queued[] }): JSX.Element | null {
+export function QueuePanel({ active }: { readonly active: ActiveSession }): JSX.Element | null {
+  const { queue } = active;
   if (queue.length === 0) return null;
-  const isPaused = queue.some((prompt) => prompt.paused);
+  const isPaused = isQueuePaused(active);
   return (
     <div class="queue" role="group" aria-label="Queue">
       <div class="queue-head">
-        <span>{isPaused ? "Queue paused by the restart" : "Queued"}</span>
+        <span>{isPaused ? "Queue paused" : "Queued"}</span>
         {isPaused && (
           <button type="button" class="button" onClick={() => postToExtension({ kind: "queueResume" })}>
             Resume
@@ -110,13 +112,19 @@ export function QueuePanel({ queue }: { readonly queue: readonly Queued[] }): JS
         )}
       </div>
       {queue.map((prompt) => (
-        <QueueRow key={prompt.clientMessageId} prompt={prompt} />
+        <QueueRow key={prompt.clientMessageId} prompt={prompt} isForTurn={isForRunningTurn(prompt, active)} />
       ))}
     </div>
   );
 }
 
-function QueueRow({ prompt }: { readonly prompt: Queued }): JSX.Element {
+interface QueueRowProps {
+  readonly prompt: Queued;
+  /** the running turn takes it with its next step */
+  readonly isForTurn: boolean;
+}
+
+function QueueRow({ prompt, isForTurn }: QueueRowProps): JSX.Element {
   /** undefined while the user does not edit it */
   const [text, setText] = useState<string>();
   const { clientMessageId } = prompt;
@@ -137,6 +145,7 @@ function QueueRow({ prompt }: { readonly prompt: Queued }): JSX.Element {
     <div class="queue-row">
       {text === undefined ? (
         <div class="queue-text">
+          {isForTurn && <span class="faint">With the next step: </span>}
           {showHidden(prompt.text)}
           <AttachmentChips attachments={prompt.attachments ?? []} />
         </div>

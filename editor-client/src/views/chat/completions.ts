@@ -12,7 +12,8 @@ const SLASH_COMMANDS: readonly { readonly name: string; readonly hint: string }[
   { name: "/recovery reject", hint: "do not run it again" },
   { name: "/recovery waive", hint: "continue without knowing" },
   { name: "/compact", hint: "replace the earlier conversation by a summary, for the model" },
-  { name: "/stop", hint: "stop the turn" },
+  { name: "/stop", hint: "stop the turn and pause the queue" },
+  { name: "/resume", hint: "let the queue go on" },
 ];
 
 export interface Completion {

@@ -2,9 +2,9 @@
  * The composer: the message box with its draft, attachments and completions, and the bar with mode, model, usage, stop
  * and send.
  *
- * Enter sends, Shift+Enter breaks the line, Escape closes the completions or stops the turn. The draft is stored a
- * moment after the user types, and at once when the box loses the focus. A draft from the extension replaces the
- * content.
+ * Enter sends, or queues while a turn runs; Ctrl+Enter or ⌘+Enter steers that turn. Shift+Enter breaks the line, Escape
+ * closes the completions or stops the turn. The draft is stored a moment after the user types, and at once when the box
+ * loses the focus. A draft from the extension replaces the content.
  */
 import type { JSX, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -12,6 +12,7 @@ import { MODE_HINTS, MODE_LABELS, UNTRUSTED_FOLDER } from "../../labels";
 import type { Attachment, Mode } from "../../protocol";
 import { withAttachment } from "../../store/attachments";
 import type { Draft } from "../../store/drafts";
+import type { FromWebview } from "../webviewMessages";
 import { EMPTY_DRAFT } from "../../store/drafts";
 import type { ActiveSession, ConnectionStatus } from "../../store/state";
 import { AttachmentChips } from "./attachmentChips";
@@ -56,6 +57,8 @@ export function Composer(props: Props): JSX.Element {
   const isBusy = active?.session.busy === true;
   const canSend = connection.state === "ready" && text.trim() !== "" && active?.session.readOnly === undefined;
 
+  const canSteer = canSend && isBusy && active.turnId !== undefined && isSteer(draft);
+
   useEffect(() => setCursor(input.draft.value.text.length), [input.draft.stamp]);
   useEffect(() => {
     if (input.attachment === undefined) return;
@@ -90,12 +93,17 @@ export function Composer(props: Props): JSX.Element {
     setDraft((before) => ({ ...before, attachments: before.attachments.filter((one) => one !== attachment) }));
     storeDraft("now");
   };
-  const send = (): void => {
-    if (!canSend) return;
+  const post = (message: FromWebview): void => {
     storeDraft("never");
-    postToExtension({ kind: "send", ...latestDraft() });
+    postToExtension(message);
     setDraft(() => EMPTY_DRAFT);
     setCursor(0);
+  };
+  const send = (): void => {
+    if (canSend) post({ kind: "send", ...latestDraft() });
+  };
+  const steer = (): void => {
+    if (canSteer) post({ kind: "steer", text: latestDraft().text });
   };
   props.send.current = send;
 
@@ -126,7 +134,8 @@ export function Composer(props: Props): JSX.Element {
       event.preventDefault();
     } else if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      send();
+      if (canSteer && (event.ctrlKey || event.metaKey)) steer();
+      else send();
     } else if (event.key === "Escape" && isBusy) {
       postToExtension({ kind: "stop" });
     }
@@ -174,6 +183,7 @@ export function Composer(props: Props): JSX.Element {
                 <Icon name="stop" />
               </button>
             )}
+            {canSteer && <SteerButton steer={steer} />}
             {(!isBusy || text.trim() !== "") && <SendButton isBusy={isBusy} canSend={canSend} send={send} />}
           </span>
         </div>
@@ -259,6 +269,20 @@ function SendButton({ isBusy, canSend, send }: SendButtonProps): JSX.Element {
   );
 }
 
+/** Beside the button for the queue: the text goes to the turn that runs. */
+function SteerButton({ steer }: { readonly steer: () => void }): JSX.Element {
+  return (
+    <button type="button" class="subtle" onClick={steer} title="Send it to the running turn now (Ctrl+Enter)">
+      Steer
+    </button>
+  );
+}
+
+/** A turn takes text alone: no attachments and no slash command. */
+function isSteer({ text, attachments }: Draft): boolean {
+  return attachments.length === 0 && !text.startsWith("/");
+}
+
 // --- state ----------------------------------------------------------------------------------------------------------
 
 interface DraftState {
@@ -317,5 +341,5 @@ function modelName(active: ActiveSession | undefined, newSessionProvider: string
 function placeholderText(connection: ConnectionStatus, active: ActiveSession | undefined): string {
   if (connection.state !== "ready") return "Not connected. Your text is kept.";
   if (active?.session.readOnly !== undefined) return "This session is read-only";
-  return active?.session.busy === true ? "Queue a message…" : "Ask, / for commands, @ for context";
+  return active?.session.busy === true ? "Queue a message, or steer the turn…" : "Ask, / for commands, @ for context";
 }

@@ -57,7 +57,9 @@ from steadyhand.domain.records.record import (
     Settlement,
     Stamped,
     Started,
+    Steer,
     Supplied,
+    Taken,
     Title,
     TitleSource,
     Told,
@@ -235,6 +237,10 @@ class Ledger:
                     turn.ended = record
             case Queue():
                 self._enqueue(record, stamped.at)
+            case Steer():
+                self._wait_for_turn(record, stamped.at)
+            case Taken():
+                self._take(record, stamped)
             case Job():
                 self._follow_job(record)
             case Review():
@@ -329,9 +335,39 @@ class Ledger:
             )
             return
         self.prompts[record.client_message_id] = (record.turn_id, record.prompt)
-        self.queue[record.client_message_id] = QueuedPrompt(
-            record.client_message_id, record.turn_id, record.prompt, at, self.epoch
+        self.queue[record.client_message_id] = QueuedPrompt(record.client_message_id, record.turn_id, record.prompt, at)
+
+    def _wait_for_turn(self, record: Steer, at: str) -> None:
+        """Add a steer to the queue, before the prompts and behind the steers that wait already (row S8)."""
+        if record.client_message_id in self.prompts:
+            self.refused.append(f"a steer with the id {record.client_message_id}, which is used already")
+            return
+        prompt = Prompt(record.text)
+        steers = {name: one for name, one in self.queue.items() if one.steers is not None}
+        prompts = {name: one for name, one in self.queue.items() if one.steers is None}
+        steers[record.client_message_id] = QueuedPrompt(
+            record.client_message_id, record.message_id, prompt, at, record.turn_id
         )
+        self.queue = steers | prompts
+        self.prompts[record.client_message_id] = (record.message_id, prompt)
+
+    def _take(self, record: Taken, stamped: Stamped) -> None:
+        """Move a steer from the queue to the conversation, where everything that its turn said so far is before it.
+
+        The replies of the last answer are part of that answer's entry, so none of them can stand behind it (T1)."""
+        waiting = self.queue.get(record.client_message_id)
+        if waiting is None or waiting.steers != record.turn_id:
+            self.refused.append(f"the taking of {record.client_message_id}, which does not wait for that turn")
+            return
+        del self.queue[record.client_message_id]
+        self.prompts[record.client_message_id] = (record.turn_id, self.prompts[record.client_message_id][1])
+        said = Steer(
+            turn_id=record.turn_id,
+            message_id=waiting.turn_id,
+            client_message_id=record.client_message_id,
+            text=waiting.text,
+        )
+        self.said.append(TranscriptEntry(stamped.at, said, record.turn_id, stamped.seq, stamped.sum))
 
     def has_conversation_of(self, turn_id: str) -> bool:
         """Return whether the turn's prompt is part of the conversation, and was not rewound."""
@@ -605,10 +641,23 @@ def _is_ended(call: ToolCall) -> bool:
     return call.reply is not None
 
 
-_PASSED_OVER = (Result, Settlement, Permission, ToolResult, User, Queue, ModeSet, Review, Rewind, Compaction)
+_PASSED_OVER = (
+    Result,
+    Settlement,
+    Permission,
+    ToolResult,
+    User,
+    Queue,
+    Steer,
+    Taken,
+    ModeSet,
+    Review,
+    Rewind,
+    Compaction,
+)
 """Records that do not count in an unacknowledged tail.
 
-A prompt there was refused, so sending it again repeats nothing.
+A prompt there was refused, so sending it again repeats nothing. What was to take a steer there was never sent.
 """
 
 

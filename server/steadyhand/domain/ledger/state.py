@@ -27,6 +27,7 @@ from steadyhand.domain.records.record import (
     Settlement,
     Shown,
     Started,
+    Steer,
     Told,
     ToolResult,
     User,
@@ -213,7 +214,7 @@ class TranscriptEntry:
     """One entry of the conversation, in journal order."""
 
     at: str
-    record: User | Assistant | Notice | Told | Compaction
+    record: User | Assistant | Notice | Told | Steer | Compaction
     turn_id: str
     seq: int = 0  # of its record in the journal; 0: the journal does not hold it
     sum: str = ""  # of its record's line
@@ -221,13 +222,13 @@ class TranscriptEntry:
 
 @frozen
 class QueuedPrompt:
-    """A queued prompt. `epoch`: the one in which it was queued; a later epoch shows it paused."""
+    """A prompt that waits. `turn_id`: of the turn that it begins. Whether it is paused is not recorded (row S9)."""
 
     client_message_id: str
     turn_id: str
     prompt: Prompt
     at: str
-    epoch: str | None
+    steers: str | None = None  # id of the turn that may take it (row S8)
 
     @property
     def text(self) -> str:

@@ -23,6 +23,7 @@ class UsageSums:
     is_complete: bool = True  # every request reported its tokens
     auxiliary: tuple[int, int, int] = (0, 0, 0)  # requests, input and output of summaries and titles (row K4)
     last_currency: str | None = None
+    last_told: Usage | None = None  # the last one whose request reported its tokens
     _amounts: dict[str | None, Decimal] = attrs.field(factory=dict)
     _counted: dict[str | None, int] = attrs.field(factory=dict)
 
@@ -36,6 +37,7 @@ class UsageSums:
             self.auxiliary = (requests + 1, read + used.input, written + used.output)
         self.cache_hit += used.cache_hit
         self.cache_miss += used.cache_miss
+        self.last_told = used if used.complete and not used.auxiliary else self.last_told
         self.is_complete = self.is_complete and used.complete
         self.last_currency = used.currency if used.currency is not None else self.last_currency
         amount = _amount(used.cost)

@@ -14,7 +14,7 @@ from steadyhand.domain.ledger.state import ToolCall, TranscriptEntry
 from steadyhand.domain.model.growing_transcript import is_final
 from steadyhand.domain.model.messages import AssistantMessage, OutMessage
 from steadyhand.domain.model.transcript import OMITTED_REPLY, calls_of_record, messages_of
-from steadyhand.domain.records.record import Assistant, Compaction, Notice, Told, User
+from steadyhand.domain.records.record import Assistant, Compaction, Notice, Steer, Told, User
 
 SUMMARISED_MESSAGES_MIN = 2
 """Fewer messages are not worth a summary."""
@@ -112,6 +112,8 @@ def _first_unsent(ledger: Ledger, end: int) -> int:
                 last_answer, is_answered = last_answer or record.message_id, True
             case User() if not record.command and not record.aside:
                 is_prompt_answered = is_answered
+            case Steer() if not is_answered:  # the request that took it has no answer yet
+                first = place
             case Notice(model=True) | Told(turn_id=None) if not is_prompt_answered:
                 first = place
             case Told() if record.turn_id is not None and (not is_answered or record.after == last_answer):

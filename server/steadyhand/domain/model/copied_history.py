@@ -31,6 +31,8 @@ from steadyhand.domain.records.record import (
     Notice,
     Record,
     Shown,
+    Steer,
+    Taken,
     Told,
     ToolResult,
     User,
@@ -75,6 +77,7 @@ def bound_compaction(record: Compaction, places: Mapping[Place, Place], epoch: s
 class _Copying:
     ledger: Ledger
     readings: GrowingReadings = attrs.field(factory=GrowingReadings)
+    last: str = ""  # message id of the last prompt or answer
 
     def copies(self, until: str | None, running: Collection[str]) -> Iterator[Copied]:
         ledger = self.ledger
@@ -88,6 +91,8 @@ class _Copying:
                 yield from _compaction(said.record, nearest)
             elif copied[at]:
                 before = (said.seq, said.sum)
+                if isinstance(said.record, Steer):  # its place is that of its taking
+                    yield Copied(attrs.evolve(said.record, client_message_id=_name(said.record)))
                 first, *rest = self._entry(said)
                 yield Copied(first, before)
                 yield from map(Copied, rest)
@@ -99,9 +104,11 @@ class _Copying:
     def _entry(self, said: TranscriptEntry) -> Iterator[Record]:
         match said.record:
             case User() as user:
+                self.last = user.message_id
                 yield attrs.evolve(user, client_message_id=f"fork-{user.turn_id}", replaces=None, epoch=None)
                 yield from self._attached(user.turn_id)
             case Assistant() as assistant:
+                self.last = assistant.message_id
                 yield attrs.evolve(assistant, goes_on=False)
                 for proposed in assistant.calls:
                     yield self._reply(self.ledger.calls[proposed.call_id])
@@ -111,6 +118,8 @@ class _Copying:
                 yield told
             case Compaction() as compaction:
                 yield compaction
+            case Steer() as steer:
+                yield Taken(client_message_id=_name(steer), turn_id=steer.turn_id, after=self.last)
 
     def _attached(self, turn_id: str) -> Iterator[Attached]:
         turn = self.ledger.turns.get(turn_id)
@@ -141,6 +150,10 @@ class _Copying:
         written = self.readings.written_by(self.ledger, call)
         known = (one for path, reading in written.items() for one in _as_shown(path, reading))
         return (*(reply.shown if reply is not None else ()), *known)
+
+
+def _name(steer: Steer) -> str:
+    return f"fork-{steer.message_id}"
 
 
 def _up_to(said: Sequence[TranscriptEntry], until: str | None) -> Sequence[TranscriptEntry]:

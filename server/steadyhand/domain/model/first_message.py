@@ -14,7 +14,7 @@ from steadyhand.domain.ledger.state import Attempt, TranscriptEntry
 from steadyhand.domain.model.token_estimate import BYTES_PER_TOKEN
 from steadyhand.domain.records.identity import BadArguments, parse_arguments
 from steadyhand.domain.records.prompt import attachment_name
-from steadyhand.domain.records.record import Assistant, FileChange, Told, User
+from steadyhand.domain.records.record import Assistant, FileChange, Steer, Told, User
 from steadyhand.domain.recovery.postcondition import intended_changes
 from steadyhand.domain.views.changed_files import net_changes
 from steadyhand.domain.views.sentences import outcome_of, reject_notice, settlement_notice, unknown_reply
@@ -143,8 +143,12 @@ def _told(ledger: Ledger, said: Sequence[TranscriptEntry]) -> list[str]:
 
 
 def _prompts(said: Sequence[TranscriptEntry]) -> list[str]:
-    prompts = (entry.record for entry in reversed(said) if isinstance(entry.record, User))
-    return [one.text for one in prompts if one.text.strip() and not (one.command or one.aside or one.again)]
+    texts = (entry.record for entry in reversed(said) if isinstance(entry.record, User | Steer))
+    return [
+        one.text
+        for one in texts
+        if one.text.strip() and not (isinstance(one, User) and (one.command or one.aside or one.again))
+    ]
 
 
 def _unresolved(ledger: Ledger) -> list[str]:

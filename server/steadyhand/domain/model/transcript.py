@@ -8,7 +8,8 @@ a failed request again adds no text, and what had come of the answer before is l
 
 A stored message of a turn stands behind the replies of the answer before it, and never between a call and its reply. It
 stands behind the answer that the model was giving when it was recorded, since that request went out without it. One
-that was recorded outside a turn goes out before the next user text (row G15).
+that was recorded outside a turn goes out before the next user text (row G15). A steer is a user's text like a prompt;
+its entry is behind the answer whose replies it stands behind (row S8).
 
 A compaction stands first, and what it was cut behind is not sent (row K4). Of the calls that it names the outputs are
 left out.
@@ -26,7 +27,7 @@ from steadyhand.domain.ledger.state import ToolCall, TranscriptEntry
 from steadyhand.domain.model.attachment_text import NEVER_READ
 from steadyhand.domain.model.messages import AssistantMessage, OutgoingCall, OutMessage, ReplyMessage, UserMessage
 from steadyhand.domain.records.identity import BadArguments, parse_arguments
-from steadyhand.domain.records.record import Assistant, Compaction, Notice, Supplied, Told, ToolResult, User
+from steadyhand.domain.records.record import Assistant, Compaction, Notice, Steer, Supplied, Told, ToolResult, User
 from steadyhand.domain.views.sentences import outcome_of, state_of, supplied_reply, unrecorded_verdict
 from steadyhand_values import pattern
 
@@ -98,6 +99,9 @@ def messages_of(
                     notices = []
             case Compaction() as compaction:
                 messages.append(UserMessage(compaction.text, compaction.message_id, is_told=True))
+            case Steer() as steer:
+                messages += [*notices, UserMessage(steer.text, steer.message_id)]
+                notices = []
             case Assistant(message_id=message_id) as assistant if message_id in sent and not assistant.withdrawn:
                 messages += _assistant(ledger, assistant)
                 messages += behind.get(message_id, ())

@@ -50,7 +50,7 @@ def usage_view(ledger: Ledger) -> UsageView:
     It is incomplete if some request reported no tokens, or if the cost is not that of all requests.
     """
     sums = ledger.usage_sums
-    last = next((used for used in reversed(ledger.usage) if not used.auxiliary), None)
+    last = sums.last_told  # a request that was stopped tells nothing of the context (case 158)
     auxiliary = Auxiliary(*sums.auxiliary) if sums.auxiliary[0] else None
     billed = Billed(sums.input, sums.output, sums.cache_hit, sums.cache_miss)
     cost, whole = _cost(ledger)

@@ -727,6 +727,29 @@ class Queue:
 
 
 @frozen(kw_only=True)
+class Steer:
+    """A text for a turn that runs (row S8). It waits in the queue until a `taken` or `user` record names it.
+
+    `queue` records change or remove it there. A turn of its own that it begins has `message_id` as its id."""
+
+    kind: ClassVar[str] = "steer"
+    turn_id: str  # the turn that is steered
+    message_id: str
+    client_message_id: str
+    text: str
+
+
+@frozen(kw_only=True)
+class Taken:
+    """A request of the steered turn takes the text: it is a message of the user from here on (row S8)."""
+
+    kind: ClassVar[str] = "taken"
+    client_message_id: str
+    turn_id: str
+    after: str  # id of the message that it stands behind: the last answer, else the last prompt
+
+
+@frozen(kw_only=True)
 class Job:
     """The process of a background command: it runs, or it ended.
 
@@ -763,7 +786,8 @@ class Damage:
 Record: TypeAlias = (
     "SessionHeader | Epoch | Origin | Rebind | Folders | User | Attached | Instructions | Assistant | ToolResult"
     " | Intent | Started | Result | Permission | Forget | Inspection | Settlement | Reject | Supplied | Notice | Told"
-    " | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Job | Damage | Review | Rewind | Compaction"
+    " | Usage | Title | ModeSet | ModelSet | Cancel | Ended | Queue | Steer | Taken | Job | Damage | Review | Rewind"
+    " | Compaction"
 )
 KINDS: dict[str, type] = {
     cls.kind: cls
@@ -796,6 +820,8 @@ KINDS: dict[str, type] = {
         Cancel,
         Ended,
         Queue,
+        Steer,
+        Taken,
         Job,
         Damage,
         Review,

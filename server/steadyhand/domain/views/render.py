@@ -6,7 +6,7 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -23,6 +23,7 @@ from steadyhand.domain.records.record import (
     Notice,
     SandboxUse,
     Scope,
+    Steer,
     Told,
     ToolResult,
     User,
@@ -176,6 +177,15 @@ def message_view(ledger: Ledger, said: TranscriptEntry, live: LiveState, root: s
                 client_message_id=record.client_message_id,
                 again=record.again,
             )
+        case Steer():
+            return MessageView(
+                record.message_id,
+                said.turn_id,
+                "user",
+                said.at,
+                record.text,
+                client_message_id=record.client_message_id,
+            )
         case Notice() | Told():
             return MessageView(record.message_id, said.turn_id, "notice", said.at, record.text)
         case Compaction():
@@ -223,28 +233,34 @@ def _in_turn(view: MessageView, turn_id: str) -> MessageView:
     return view if view.turn_id else attrs.evolve(view, turn_id=turn_id)
 
 
-def _hidden(record: User | Assistant | Notice | Told | Compaction) -> bool:
+def _hidden(record: User | Assistant | Notice | Told | Steer | Compaction) -> bool:
     """Return whether nobody who opens the session sees it: withdrawn text, and quick questions."""
     match record:
         case Assistant():
             return record.withdrawn
         case User():
             return record.aside
-        case Notice() | Told():
+        case Notice() | Told() | Steer():
             return False
         case Compaction():
             return not record.text
 
 
-def queue_view(ledger: Ledger, epoch: str | None, resumed: bool) -> tuple[QueuedView, ...]:
-    """Return the queue in order. A prompt of an earlier epoch is paused until the queue is resumed (row S4)."""
-    return tuple(_queued_view(item, item.epoch != epoch and not resumed) for item in ledger.queue.values())
+def queue_view(ledger: Ledger, ready: Collection[str]) -> tuple[QueuedView, ...]:
+    """Return the queue in order. `ready`: client message ids of what is not paused (rows S4, S9)."""
+    return tuple(_queued_view(item, item.client_message_id not in ready) for item in ledger.queue.values())
 
 
 def _queued_view(item: QueuedPrompt, paused: bool) -> QueuedView:
     prompt = item.prompt
     return QueuedView(
-        item.client_message_id, item.text, item.at, paused, prompt.attachments or None, prompt.aside or None
+        item.client_message_id,
+        item.text,
+        item.at,
+        paused,
+        prompt.attachments or None,
+        prompt.aside or None,
+        item.steers,
     )
 
 

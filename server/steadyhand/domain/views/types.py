@@ -210,6 +210,7 @@ class QueuedView:
     paused: bool
     attachments: tuple[Attachment, ...] | None = None
     aside: Literal[True] | None = None
+    steers: str | None = None  # the turn that may take it (row S8)
 
 
 @frozen
@@ -427,6 +428,15 @@ class Revised:
     accepted: Literal[True] = True
 
 
+@frozen
+class Steering:
+    """A text for a turn was accepted. `queued`: the turn has ended, so that the text is a prompt."""
+
+    duplicate: bool
+    queued: bool
+    accepted: Literal[True] = True
+
+
 # Events of a turn.
 
 
@@ -555,6 +565,15 @@ class CompactionNote:
 
 
 @frozen
+class Steered:
+    """A request of the turn takes a steer (row S8)."""
+
+    client_message_id: str
+    text: str
+    kind: Literal["steered"] = "steered"
+
+
+@frozen
 class ChangedInCall:
     """One file that changed while a command of the turn ran."""
 
@@ -631,7 +650,7 @@ class UsageView:
 
 Event: TypeAlias = (
     "Began | TextDelta | CallChanged | PlanChanged | UsageChanged | Warned | Noticed | ModelTold | Compacted"
-    " | TurnEnded"
+    " | Steered | TurnEnded"
 )
 
 

@@ -19,6 +19,7 @@ from steadyhand.session.service.fork import fork
 from steadyhand.session.service.models import check_model, list_models
 from steadyhand.session.service.registry import SessionRegistry
 from steadyhand.session.service.revise import revise
+from steadyhand.session.service.steer import steer
 from steadyhand.session.uris import is_same_location, path_of
 from steadyhand.tools.workspace.places import is_same_place
 from steadyhand_protocol import session as on_sessions
@@ -62,6 +63,7 @@ class SessionRequests:
             ("queue/edit", self.edit_queue),
             ("turn/start", self.start_turn),
             ("turn/revise", self.revise_turn),
+            ("turn/steer", self.steer_turn),
             ("turn/status", self.read_status),
             ("turn/cancel", self.cancel_turn),
             ("turn/events", self.read_events),
@@ -166,6 +168,10 @@ class SessionRequests:
     async def revise_turn(self, params: on_sessions.TurnReviseParams) -> object:
         session = await (await self._ready_registry()).open_session(params.session_id)
         return to_plain(await revise(session, params.epoch, params.turn_id, params.client_message_id, params.text))
+
+    async def steer_turn(self, params: on_sessions.TurnSteerParams) -> object:
+        session = await (await self._ready_registry()).open_session(params.session_id)
+        return to_plain(await steer(session, params.epoch, params.turn_id, params.client_message_id, params.text))
 
     async def read_status(self, params: on_turns.TurnStatusParams) -> object:
         session = await self._registry.open_session(params.session_id)

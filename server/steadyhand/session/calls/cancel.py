@@ -1,4 +1,4 @@
-"""Stop a turn: record the cancel, then cancel (row G8). No tool starts after the record."""
+"""Stop a turn: record the cancel, then cancel (row G8). No tool starts after the record. What waits is paused (S9)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ async def stop_turn(session: Session, turn_id: str | None) -> bool:
     turn = session.turn
     if turn is None or turn_id not in (None, turn.turn_id) or not turn.begin_stopping("cancelled"):
         return False
+    if session.ready.pause(session.ledger):
+        session.feed.notify_queue()
     with anyio.CancelScope(shield=True):  # it is finished even if the request for it is cancelled
         await session.log.append_or_show([Cancel(turn_id=turn.turn_id)], barrier=True)
         turn.scope.cancel()

@@ -1,8 +1,8 @@
 """Delivery of prompts: durable before acknowledged, at most once, in order, paused after a crash (rows D1, S4).
 
 A prompt begins a turn with its `user` record if nothing runs; otherwise it waits in the journal as a `queue` record
-until its turn begins. A prompt that was queued in an earlier epoch waits until the queue is resumed. Resending is
-always safe: a known client message id is acknowledged again and runs nothing.
+until its turn begins. What waits is paused by a stop, a close and a new epoch until the queue is resumed (row S9).
+Resending is always safe: a known client message id is acknowledged again and runs nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from steadyhand.domain.views.types import Began, CompactResult, QueuedView
 from steadyhand.session.active_turn import ActiveTurn
 from steadyhand.session.calls.cancel import stop_turn
 from steadyhand.session.service import compaction, slash_commands
+from steadyhand.session.service.prompt_limits import require_can_steer, require_valid
 from steadyhand.session.service.sent_again import require_can_send_again
 from steadyhand.session.service.session_settings import first_title
 from steadyhand.session.service.titles import ask_for_title
@@ -27,7 +28,6 @@ from steadyhand.session.session import Session
 from steadyhand.session.turns.loop import run_turn
 from steadyhand_values import frozen
 
-PROMPT_BYTES_MAX = 1024 * 1024
 QUEUE_LENGTH_MAX = 100
 
 TurnState = Literal["queued", "running", "parked", "ended", "interrupted"]
@@ -73,26 +73,14 @@ async def submit(session: Session, epoch: str | None, client_message_id: str, se
         return await _accept(session, client_message_id, sent)
 
 
-def require_valid(sent: Prompt) -> None:
-    """Raise Refused if the prompt cannot become a turn."""
-    if len(sent.text.encode("utf-8", "replace")) > PROMPT_BYTES_MAX:
-        raise invalid_params("$.text", f"longer than {PROMPT_BYTES_MAX} bytes")
-    if not sent.text.strip():
-        raise invalid_params("$.text", "empty")
-    if sent.aside and sent.command:
-        raise invalid_params("$.aside", "a slash command asks no model")
-    if sent.again is not None and (sent.aside or sent.command or sent.attachments):
-        raise invalid_params("$.again", "the prompt is sent again as it was, without attachments of its own")
-
-
 def status_of(session: Session, client_message_id: str) -> StatusView:
     """Return how far a prompt has come, by its client message id (row D2)."""
     known = session.ledger.prompts.get(client_message_id)
     if known is None:
         return StatusView(False)
     turn_id = known[0]
-    if client_message_id in session.ledger.queue:
-        return StatusView(True, turn_id, "queued")
+    if (waiting := session.ledger.queue.get(client_message_id)) is not None:
+        return StatusView(True, waiting.steers or turn_id, "queued")
     if session.turn is not None and session.turn.turn_id == turn_id:
         return StatusView(True, turn_id, "parked" if session.turn.is_parked else "running")
     turn = session.ledger.turns.get(turn_id)
@@ -131,6 +119,8 @@ async def edit_queue(
             raise invalid_params("$.clientMessageId", "no prompt with this id is waiting")
         if text is not None:
             require_valid(attrs.evolve(waiting.prompt, text=text))
+            if waiting.steers is not None:
+                require_can_steer(text)
         new = Prompt(waiting.text if text is None else text)
         changed = _queue_record(waiting.turn_id, client_message_id, new, removed=remove)
         await session.log.record_or_refuse([changed])
@@ -141,11 +131,11 @@ async def edit_queue(
 
 
 async def resume(session: Session, epoch: str) -> tuple[QueuedView, ...]:
-    """Let prompts of an earlier epoch run."""
+    """Let begin what waits (row S9)."""
     session.require_owned()
     session.require_epoch(epoch)
     async with session.delivering:
-        session.resume_queue()
+        session.ready.resume(session.ledger, session.turn.turn_id if session.turn is not None else None)
         session.feed.notify_queue()
         await start_next(session)
     return session.queue()
@@ -156,7 +146,7 @@ async def start_next(session: Session) -> None:
     if not session.can_begin_turn or not session.can_record:
         return
     for item in session.ledger.queue.values():
-        if item.epoch == session.epoch or session.is_queue_resumed:
+        if item.client_message_id in session.ready.ids:
             try:
                 with anyio.CancelScope(shield=True):  # the request that caused this may be cancelled
                     await _begin(session, item.turn_id, item.client_message_id, item.prompt)
@@ -181,12 +171,9 @@ async def compact(session: Session, epoch: str, focus: str | None) -> CompactRes
 async def _accept(session: Session, client_message_id: str, sent: Prompt) -> Accepted:
     if sent.again is not None:
         require_can_send_again(session, sent)
-    turn_id = session.context.ids.new()
     if slash_commands.runs_beside_turn(sent.text):
-        await session.log.record_or_refuse([_user_record(session, turn_id, client_message_id, sent)])
-        session.begin_side_turn(turn_id)
-        session.context.spawn(partial(slash_commands.answer_command, session, turn_id, sent), f"slash {turn_id}")
-        return Accepted(turn_id, False, False)
+        return await answer_beside(session, client_message_id, sent)
+    turn_id = session.context.ids.new()
     waiting = [item for item in session.queue() if not item.paused]
     if session.can_begin_turn and not waiting:
         await _begin(session, turn_id, client_message_id, sent)
@@ -194,9 +181,24 @@ async def _accept(session: Session, client_message_id: str, sent: Prompt) -> Acc
     if len(session.ledger.queue) >= QUEUE_LENGTH_MAX:
         raise invalid_params("$.text", f"{QUEUE_LENGTH_MAX} prompts are waiting already")
     await session.log.record_or_refuse([_queue_record(turn_id, client_message_id, sent)])
+    session.ready.let_begin(client_message_id)
     session.feed.notify_queue()
     await start_next(session)
     return Accepted(turn_id, False, client_message_id in session.ledger.queue)
+
+
+async def answer_beside(session: Session, client_message_id: str, sent: Prompt) -> Accepted:
+    """Record a slash command that runs beside a turn, and let it run."""
+    turn_id = session.context.ids.new()
+    await session.log.record_or_refuse([_user_record(session, turn_id, client_message_id, sent)])
+    session.begin_side_turn(turn_id)
+    session.context.spawn(partial(_run_beside, session, turn_id, sent), f"slash {turn_id}")
+    return Accepted(turn_id, False, False)
+
+
+async def _run_beside(session: Session, turn_id: str, sent: Prompt) -> None:
+    await slash_commands.answer_command(session, turn_id, sent)
+    await start_next(session)  # a steer that was sent to it is a prompt now
 
 
 async def _begin(session: Session, turn_id: str, client_message_id: str, sent: Prompt) -> ActiveTurn:

@@ -241,7 +241,9 @@ class SessionRegistry:
         await session.log.release()
 
     async def _end_work(self, session: Session) -> None:
-        """End its turn, and then what its turns left running in the background."""
+        """End its turn, and then what its turns left running in the background. What waits is paused (row S9)."""
+        if session.ready.pause(session.ledger):
+            session.feed.notify_queue()
         turn = session.turn
         if turn is not None:
             turn.begin_stopping("closed")

@@ -14,7 +14,8 @@ from steadyhand.domain.records.prompt import Prompt
 from steadyhand.domain.records.record import Record, User
 from steadyhand.domain.views.types import Revised
 from steadyhand.session.changes.rewind import text_about_removed
-from steadyhand.session.service.prompt_queue import begin_recorded, require_valid
+from steadyhand.session.service.prompt_limits import require_valid
+from steadyhand.session.service.prompt_queue import begin_recorded
 from steadyhand.session.session import Session
 from steadyhand.session.stored_messages import make_told, show_told
 
@@ -48,8 +49,7 @@ async def revise(session: Session, epoch: str, turn_id: str, client_message_id: 
 async def _replace(session: Session, target: Turn, client_message_id: str, text: str) -> Revised:
     sent = attrs.evolve(target.prompt, text=text, again=None)
     new_epoch, turn_id = session.context.ids.new(), session.context.ids.new()
-    about = await text_about_removed(session, target)
-    turn = session.begin_turn(turn_id, client_message_id, sent)
+    turn = session.begin_turn(turn_id, client_message_id, sent)  # before anything waits: no queued prompt begins now
     user = User(
         turn_id=turn_id,
         message_id=session.context.ids.new(),
@@ -60,9 +60,10 @@ async def _replace(session: Session, target: Turn, client_message_id: str, text:
         replaces=target.turn_id,
         epoch=new_epoch,
     )
-    told = make_told(session, "files", about) if about is not None else None
-    records: list[Record] = [user, *([told] if told is not None else [])]
     try:
+        about = await text_about_removed(session, target)
+        told = make_told(session, "files", about) if about is not None else None
+        records: list[Record] = [user, *([told] if told is not None else [])]
         await session.log.record_or_refuse(records)
     except BaseException:
         session.end_turn(turn_id)

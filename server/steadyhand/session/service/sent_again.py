@@ -17,7 +17,8 @@ def require_can_send_again(session: Session, sent: Prompt) -> None:
     in_history = [turn for turn in session.ledger.turns.values() if turn.is_in_history]
     last = in_history[-1] if in_history else None
     is_rewound = last is not None and not session.ledger.has_conversation_of(last.turn_id)
-    if last is None or is_rewound or last.turn_id != sent.again or not session.can_begin_turn or session.ledger.queue:
+    is_other_next = not session.can_begin_turn or any(not waiting.paused for waiting in session.queue())
+    if last is None or is_rewound or last.turn_id != sent.again or is_other_next:
         raise invalid_params("$.again", "not the last turn, or another prompt waits")
     if last.ended is None or last.ended.reason not in CAN_BE_SENT_AGAIN:
         raise invalid_params("$.again", f"the turn did not end as {' or '.join(CAN_BE_SENT_AGAIN)}")

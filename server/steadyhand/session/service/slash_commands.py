@@ -1,8 +1,8 @@
 """Slash commands in chat text: answered by the events of a turn, without a model request.
 
-`/recovery`, `/stats`, `/jobs`, `/output`, `/rewind`, `/permissions`, `/stop` and `/help` are never queued: they run
-beside a turn, also a parked one (row B4). Anything else that begins with `/` is answered in its turn with the list of
-commands.
+`/recovery`, `/stats`, `/jobs`, `/output`, `/rewind`, `/permissions`, `/stop`, `/resume` and `/help` are never queued:
+they run beside a turn, also a parked one (row B4). Anything else that begins with `/` is answered in its turn with the
+list of commands.
 
 `/recovery` covers every open session of the workspace, as holding back does (row B1).
 """
@@ -30,7 +30,8 @@ from steadyhand.session.session import Session
 
 HELP = (
     "/help: this list.\n"
-    "/stop: stop the running turn.\n"
+    "/stop: stop the running turn. Prompts that wait are paused.\n"
+    "/resume: let the prompts that wait begin.\n"
     "/recovery: list uncertain effects. /recovery inspect|confirm|reject|waive|restore|retry"
     " [ID]: inspect one, then settle it, restore the earlier content, or retry it.\n"
     "/stats: count uncertain effects, and who settled them.\n"
@@ -51,7 +52,7 @@ DONE: dict[Action, str] = {
 }
 UNUSED = "The attachments are not used: a slash command asks no model."
 ID_DIGITS_MIN = 4
-AT_ONCE = ("/recovery", "/stats", "/jobs", "/output", "/rewind", "/permissions", "/stop", "/help")
+AT_ONCE = ("/recovery", "/stats", "/jobs", "/output", "/rewind", "/permissions", "/stop", "/resume", "/help")
 
 
 def runs_beside_turn(text: str) -> bool:
@@ -86,7 +87,9 @@ async def _answer_text(session: Session, word: str, text: str) -> str:
         case "/help":
             return HELP
         case "/stop":
-            return "The turn is stopped." if await stop_turn(session, None) else "No turn is running."
+            return await _answer_stop(session)
+        case "/resume":
+            return await _answer_resume(session)
         case "/recovery":
             return await _answer_recovery(session, text.split()[1:])
         case "/stats":
@@ -101,6 +104,27 @@ async def _answer_text(session: Session, word: str, text: str) -> str:
             return await _answer_permissions(session, text.split()[1:])
         case _:
             return f"There is no command {word}.\n{HELP}"
+
+
+async def _answer_stop(session: Session) -> str:
+    """`/stop`: a turn may wait for a resolution to end and not run yet, so the queue is paused without one too."""
+    was_running = await stop_turn(session, None)
+    was_waiting = session.ready.pause(session.ledger)
+    if was_waiting:
+        session.feed.notify_queue()
+    waiting = len(session.ledger.queue)
+    if was_running or was_waiting:
+        return f"Stopped. {waiting} prompts wait; /resume or queue/resume goes on."
+    return "No turn is running."
+
+
+async def _answer_resume(session: Session) -> str:
+    """`/resume`, as the request `queue/resume` does it."""
+    async with session.delivering:
+        session.ready.resume(session.ledger, session.turn.turn_id if session.turn is not None else None)
+        session.feed.notify_queue()
+        await session.start_next_prompt()
+    return f"{len(session.ledger.queue)} prompts wait."
 
 
 async def _answer_permissions(session: Session, words: list[str]) -> str:

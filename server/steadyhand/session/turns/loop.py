@@ -231,6 +231,8 @@ async def _finish(session: Session, turn: ActiveTurn, reason: EndReason) -> None
         reason = "journalBroken"
     session.end_turn(turn.turn_id)
     session.feed.notify(turn.turn_id, _turn_ended(session, turn, reason))
+    if any(one.steers == turn.turn_id for one in session.ledger.queue.values()):
+        session.feed.notify_queue()  # they may begin now, or stay paused
     session.feed.notify_changes()
     await session.log.keep_summary()
 

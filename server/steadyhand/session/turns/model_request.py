@@ -32,6 +32,7 @@ from steadyhand.session.session import Session
 from steadyhand.session.turns import reasoning
 from steadyhand.session.turns.budget import require_budget, usage_of
 from steadyhand.session.turns.instructions import fix_instructions
+from steadyhand.session.turns.steers import take_steers
 from steadyhand.session.turns.system_text import system_text
 
 PAUSE_S_FIRST = 1.0
@@ -75,6 +76,8 @@ async def ask_until_whole(session: Session, turn: ActiveTurn, aside: UserMessage
 
 async def _ask(session: Session, turn: ActiveTurn, thinking: bool, aside: UserMessage | None) -> ModelResponse:
     require_budget(session, turn)
+    if aside is None:
+        await take_steers(session, turn)
     answer = ModelResponse(turn.turn_id, session.context.ids.new(), session.epoch, thinking)
     async with session.telling:  # a message that is being recorded goes out with this request
         turn.expect_answer(answer.message_id)
