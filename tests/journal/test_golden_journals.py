@@ -79,6 +79,7 @@ PINNED = {
     "0.2-steer-every-member.jsonl": "4536f7ee81f073594738abbfc2da1f2bd461e2014f9019000bc77554431ff871",
     "0.2-in-place-every-member.jsonl": "4d8df6b89b55aec3517590f81c4aa8fca3448014e26e587cfa6d6088e9651869",
     "0.2-origin-every-member.jsonl": "f84a8512964d0b9fd6020ac0e45f46be22e220daf8406c7aeee411c2e45e61f4",
+    "0.2-keep-every-member.jsonl": "38213e5ed35aebebce1011a557f1fb21aa8cdeaf990703b7f5d2d414be8b0293",
     "0.2-compaction-every-member.jsonl": "dc7eedbda255412a56173bb364175a9a12b10018196a26c3149c71865f138382",
 }
 

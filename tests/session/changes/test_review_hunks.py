@@ -255,6 +255,49 @@ async def test_file_whose_encoding_the_person_changed_is_left(tmp_path: Path) ->
         assert path.read_bytes() == mine
 
 
+@pytest.mark.parametrize("whole", [False, True])
+async def test_part_before_somebody_elses_change_is_kept_for_itself(tmp_path: Path, whole: bool) -> None:
+    """V4, V5: what we changed before a person's change and after it are two changes. To keep a hunk of the first one
+    says nothing of the second one, so no line of the person is offered to be undone."""
+    turns = (does(edit("a.txt", {"1\n": "one\n", "3\n": "three\n"})), does(edit("a.txt", {"9\n": "nine\n"})))
+    async with scripted_server(tmp_path, *(step for turn in turns for step in turn)) as stage:
+        stage.workspace.write("a.txt", TEN)
+        session = await stage.session("auto")
+        await stage.say(session)
+        stage.workspace.write("a.txt", text(stage).replace("6\n", "the person's\n"))
+        await stage.say(session)
+        assert await choose(session, "keep", *await hunks(session)) == {}
+        first, second = await hunks(session)
+        assert [lines(hunk)[1] for hunk in (first, second)] == [(1, 2), (3, 4)]
+        assert await choose(session, "keep", *((first, second) if whole else (first,))) == {}
+        assert [lines(hunk)[1] for hunk in await hunks(session)] == ([] if whole else [(3, 4)])
+        await decide(session, "undo", Selection(every=True))
+        assert text(stage) == "0\none\n2\n%s\n4\n5\nthe person's\n7\n8\nnine\n" % ("three" if whole else "3")
+        assert [hunk for hunk in await hunks(session) if hunk.state == "new"] == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_any_decisions_with_a_persons_change_between_ours(tmp_path: Path, seed: int) -> None:
+    """V4, V5: as below, where the person changed the file before our last change of it too."""
+    chance = random.Random(seed)
+    turns = [does(edit("a.txt", ours(chance, turn))) for turn in range(2)]
+    async with scripted_server(tmp_path, *(step for turn in turns for step in turn)) as stage:
+        stage.workspace.write("a.txt", "".join(f"b{number}:\n" for number in range(30)))
+        session = await stage.session("auto")
+        await stage.say(session)
+        first, mark, second = text(stage).partition("b15:\n")
+        stage.workspace.write("a.txt", persons(chance, first) + mark + second)
+        theirs = [line for line in text(stage).splitlines() if line.startswith("p")]
+        await stage.say(session)
+        for _ in range(40):
+            found = [hunk for hunk in await hunks(session) if hunk.state == "new"]
+            if not found:
+                break
+            await decide_and_compare(stage, session, chance, found)
+            assert [line for line in text(stage).splitlines() if line.startswith("p")] == theirs
+        assert {hunk.state for hunk in await hunks(session)} <= {"gone"}
+
+
 @pytest.mark.parametrize("seed", range(12))
 async def test_any_decisions_about_any_changes_spare_what_the_person_wrote(tmp_path: Path, seed: int) -> None:
     """V4, V5: our edits and a person's at random, then hunks at random: kept ones change no byte, undone ones change

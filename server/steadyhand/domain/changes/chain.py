@@ -48,7 +48,7 @@ class Link:
     evidence: Evidence
     certainty: Certainty
     position: int = 0  # of its start among the session's `file_events`
-    kept: Kept | None = None  # recorded after it and before the session's next attempt on the path
+    kept: Kept | None = None  # of the change that this link is the last one of
     review_of: ReviewOf | None = None  # of an undo
 
     @property
@@ -99,10 +99,7 @@ def changes_of(session_id: str, events: Iterable[Attempt | Review]) -> SessionCh
     unresolved: dict[str, list[str]] = {}
     for position, event in enumerate(events):
         if isinstance(event, Review):
-            if of_path := links.get(event.path):
-                earlier = of_path[-1].kept.hunks if of_path[-1].kept is not None else ()
-                kept = Kept(event.base, (*earlier, *event.hunks), event.partial)
-                of_path[-1] = attrs.evolve(of_path[-1], kept=kept)
+            _attach(links.get(event.path, []), event)
             continue
         for evidence in event.started.evidence if event.started is not None else ():
             if event.uncertain or event.open:
@@ -117,6 +114,16 @@ def changes_of(session_id: str, events: Iterable[Attempt | Review]) -> SessionCh
         {path: tuple(some) for path, some in links.items()},
         {path: tuple(some) for path, some in unresolved.items()},
     )
+
+
+def _attach(of_path: list[Link], review: Review) -> None:
+    """Attach what the user kept to its link. Where that cannot be read, nothing is kept."""
+    for at in range(len(of_path) - 1, -1, -1):
+        if review.attempt_id in (None, of_path[at].attempt_id):
+            earlier = of_path[at].kept
+            hunks = (*(earlier.hunks if earlier is not None else ()), *review.hunks)
+            of_path[at] = attrs.evolve(of_path[at], kept=Kept(review.base, hunks, review.partial))
+            return
 
 
 def chain_of(path: str, sessions: Sequence[SessionChanges], now: str | None) -> Chain:

@@ -546,6 +546,7 @@ class Review:
     kind: ClassVar[str] = "review"
     path: str  # absolute, after links
     base: str | None = None  # digest; None: no file
+    attempt_id: str | None = None  # the last attempt of the kept change; None: the latest one on the path
     hunks: tuple[str, ...] = ()  # ids of the hunks of lines that are kept; empty: the whole change
     partial: bool = False  # True: other hunks stay under review, and `base` is a content that the file never had
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 import anyio
+import attrs
 
 from steadyhand.domain.changes.hunks import Line
 from steadyhand.domain.changes.review import Reviewed
@@ -128,14 +129,16 @@ def _left(session: Session, one: Reviewed, why: LeftWhy, hunk_ids: Collection[st
 
 def _keep_record(session: Session, one: Reviewed, hunk_ids: Collection[str]) -> Review | None:
     """Return the record that keeps these hunks; None: the new base cannot be stored. Blocks."""
+    own = [link.attempt_id for link in one.links if link.session_id == session.session_id]
+    whole = Review(path=one.path, base=one.last, attempt_id=own[-1] if own else None)
     if one.lines is None:
-        return Review(path=one.path, base=one.last)
+        return whole
     kept = _chosen_ids(one, hunk_ids)
     numbers = one.numbers(kept)
     if len(numbers) == len(one.lines.hunks):
-        return Review(path=one.path, base=one.last, hunks=kept)
+        return attrs.evolve(whole, hunks=kept)
     base = store_contents(session, [one.lines.content_with(numbers)])
-    return None if base is None else Review(path=one.path, base=base[0], hunks=kept, partial=True)
+    return None if base is None else attrs.evolve(whole, base=base[0], hunks=kept, partial=True)
 
 
 def _chosen_ids(one: Reviewed, hunk_ids: Collection[str]) -> tuple[str, ...]:
