@@ -7,7 +7,7 @@ import pytest
 
 from steadyhand.domain.changes.retention import TURNS_KEPT, Unneeded, unneeded_contents
 from steadyhand.domain.ledger.ledger import Ledger
-from steadyhand.domain.records.record import BufferChange, Evidence, Record, Review, Stamped
+from steadyhand.domain.records.record import BufferChange, Evidence, Intent, Record, Review, Stamped
 from tests.support import journals as history
 from tests.support.journals import digest, ident
 
@@ -112,3 +112,15 @@ def test_unresolved_change_keeps_its_content(outcome: str) -> None:
     assert unneeded((OLD, [*uncertain, *KEPT]), (LATER, prompts(200))) == Unneeded()
     ended = history.verdict("one", outcome, "first")  # type: ignore[arg-type]  # one of the two words
     assert unneeded((OLD, [*uncertain, ended, *KEPT]), (LATER, prompts(200))) == Unneeded()
+
+
+@pytest.mark.parametrize("kept", ["second", "both"])
+def test_change_before_somebody_elses_is_under_review_for_itself(kept: str) -> None:
+    """K6, V4: what is kept of the change after a break says nothing of the one before it."""
+    later = attrs.evolve(EVIDENCE, before=digest("theirs"), intended=digest("third"), checkpoint=digest("theirs"))
+    keeps: list[Record] = [Review(path=PATH, base=digest("third"))]
+    if kept == "both":
+        first = next(one for one in wrote("first", "one") if isinstance(one, Intent))
+        keeps.append(Review(path=PATH, base=digest("new"), attempt_id=first.attempt_id))
+    found = unneeded((OLD, [*wrote("first", "one"), *wrote("second", "two", later), *keeps]), (LATER, prompts(200)))
+    assert found.checkpoints == (frozenset({digest("old"), digest("theirs")}) if kept == "both" else frozenset())

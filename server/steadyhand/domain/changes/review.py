@@ -181,10 +181,16 @@ def _take_reversed(link: Link, undos: list[Link]) -> Link | None:
 def is_reviewed(session_id: str, own: Sequence[Link]) -> bool:
     """Return whether all that a session did to one path was kept or taken back. `own`: its links on it, in order.
 
-    It does not ask what the file has now: that may change, and with it what a review shows."""
+    It does not ask what the file has now: that may change, and with it what a review shows. Where a link does not
+    follow the one before it, the earlier ones are under review for themselves."""
     for links in (own, _without_theirs(own)):
         fold = _ReviewFold(session_id)
-        fold.follow_all(links)
+        for at, link in enumerate(links):
+            if at and links[at - 1].after != link.before:
+                if fold.unkept:
+                    return False
+                fold = _ReviewFold(session_id)
+            fold.follow(link)
         if fold.unkept:
             return False
     return True
