@@ -46,7 +46,7 @@ class OriginReading:
     is_here: bool = False  # this process owns it, so its effects hold back as those of any open session (row B1)
 
     def unsettled(self) -> list[Attempt]:
-        """Return the attempts named at the fork that can be read and are not settled."""
+        """Return the attempts that can be read and are not settled."""
         return [attempt for attempt in self.attempts() if not _is_settled(attempt)]
 
     def doubts(self) -> list[OriginDoubt]:
@@ -54,7 +54,7 @@ class OriginReading:
         if self.ledger is None and self.why is None:
             return []
         found: list[OriginDoubt] = []
-        for attempt_id in self.origin.attempts:
+        for attempt_id in self._ids():
             attempt = self.ledger.attempts.get(attempt_id) if self.ledger is not None else None
             if attempt is not None and (self.is_here or _is_settled(attempt)):
                 continue
@@ -65,10 +65,22 @@ class OriginReading:
         return found
 
     def attempts(self) -> Iterator[Attempt]:
-        """Return the attempts named at the fork, as far as they can be read."""
-        for attempt_id in self.origin.attempts:
+        """Return the attempts named at the fork and their retries, as far as they can be read."""
+        for attempt_id in self._ids():
             if self.ledger is not None and attempt_id in self.ledger.attempts:
                 yield self.ledger.attempts[attempt_id]
+
+    def _ids(self) -> Iterator[str]:
+        """Return what was named at the fork; behind each the retry that took its place since, with its doubt."""
+        done = set[str]()
+        for named in self.origin.attempts:
+            attempt_id: str | None = named
+            while attempt_id is not None and attempt_id not in done:
+                done.add(attempt_id)
+                yield attempt_id
+                attempt = self.ledger.attempts.get(attempt_id) if self.ledger is not None else None
+                settlement = attempt.settlement if attempt is not None else None
+                attempt_id = settlement.superseded_by if settlement is not None else None
 
 
 def origin_doubt_text(doubt: OriginDoubt) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,12 @@ from steadyhand.session.service.fork import fork
 from steadyhand.session.service.resolutions import resolve
 from steadyhand.session.session import Session
 from tests.support.editor import Park, ScriptedEditor, uncertain_of
-from tests.support.faults import carries
+from tests.support.faults import DyingDisk, carries, on
+from tests.support.forks import run_in_fork
 from tests.support.in_process_server import InProcessServer, practice_server, scripted_server
 from tests.support.killed_runs import SESSION, kill_in_turn
 from tests.support.model import asks, call, says
+from tests.support.redo import open_attempt, redo
 from tests.support.session_state import change_states, journal_path, on_disk, replies
 from tests.support.systems import linux_only
 from tests.support.workspace import Workspace
@@ -259,3 +262,37 @@ async def test_undo_in_the_fork_waits_for_the_origin(place: Workspace) -> None:
             await undo(copy, copy.epoch, Selection(every=True))
         assert refused.value.kind == "recoveryRequired"
         assert place.content("b.txt") == "text"
+
+
+async def test_retry_in_the_origin_takes_the_doubt_over(tmp_path: Path) -> None:
+    """S3, [I3] [I6], N2: the origin's owner retried the effect after the fork and was killed in it. The retry is what
+    is unresolved now, and the key counts it once it is known to have happened."""
+    place = Workspace.under(tmp_path / "place")
+    place.write("a.txt", "old\n")
+    kill_in_turn(place, WRITE, on("exchange", "a.txt"))
+    async with practice_server(place, run=2, settle="ask") as server:
+        await server.opened(SESSION)
+        copy_id = (await forked(server)).session_id
+
+    async def run_until_killed() -> None:
+        async with practice_server(place, run=3, settle="ask", retry=True, disk=DyingDisk(carries("result"))) as owner:
+            origin, first = await open_attempt(owner)
+            await redo(origin, first, "retry")
+
+    assert run_in_fork(run_until_killed).signal == signal.SIGKILL
+    place.write("a.txt", SOMEBODYS)
+    editor = ScriptedEditor("refuse")
+    async with practice_server(place, run=4, settle="ask", editor=editor) as server:
+        with server.owned_elsewhere(SESSION):
+            copy = await server.opened(copy_id)
+            await server.say(copy, OTHER)
+        (question,) = editor.held_back_questions
+        assert [one.id for one in question.options] == ["refuse"]
+        assert uncertain_of(question).attempt_id != doubt_of(copy)
+        assert list(copy.ledger.calls.values())[-1].reply.reason == "denied"  # type: ignore[union-attr]
+    editor = ScriptedEditor("confirm")
+    async with practice_server(place, run=5, settle="ask", editor=editor) as server:
+        copy = await server.opened(copy_id)
+        await server.say(copy, WRITE)
+        assert uncertain_of(editor.held_back_questions[0]).session_id == SESSION
+        assert list(copy.ledger.attempts.values())[-1].occurrence == 1
