@@ -11,6 +11,7 @@ from steadyhand.domain.ledger.ledger import Ledger
 from steadyhand.domain.ledger.state import Attempt, Intention, is_known_to_have_happened
 from steadyhand.domain.records.record import Origin, Scope
 from steadyhand.domain.records.scope import EVERYTHING
+from steadyhand.domain.views.sentences import unknown_reply
 from steadyhand_values import define, frozen
 
 LOST = "its record is damaged or missing"
@@ -64,6 +65,15 @@ class OriginReading:
             )
         return found
 
+    def unresolved_lines(self) -> Iterator[str]:
+        """Return what the model is told of each effect that is not settled, or that cannot be read."""
+        where = f"of session “{self.name}”, from which this one was forked"
+        for attempt in self.unsettled():
+            yield f"{attempt.title}, an effect {where}: {unknown_reply(attempt)}"
+        for doubt in self.doubts():
+            if doubt.attempt is None:
+                yield f"An effect {where}: {unknown_reply(None)} Its attempt is {doubt.attempt_id}."
+
     def attempts(self) -> Iterator[Attempt]:
         """Return the attempts named at the fork and their retries, as far as they can be read."""
         for attempt_id in self._ids():
@@ -115,6 +125,10 @@ class OriginReadings:
     def doubts(self) -> list[OriginDoubt]:
         """Return what holds back and cannot be settled from this process."""
         return [doubt for reading in self._latest for doubt in reading.doubts()]
+
+    def unresolved_lines(self) -> list[str]:
+        """Return what the model is told of each effect that is not settled there."""
+        return [line for reading in self._latest for line in reading.unresolved_lines()]
 
     def count_known(self, wanted: Intention) -> int:
         """Count the origins' attempts of this intention that are known there to have happened (row N2)."""

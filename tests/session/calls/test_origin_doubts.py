@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from steadyhand.domain.errors import Refused
+from steadyhand.domain.model.transcript import outgoing_messages
 from steadyhand.domain.records.record import Notice, Permission
+from steadyhand.domain.views.sentences import unknown_reply
 from steadyhand.domain.views.types import Action
 from steadyhand.session.calls import holdback
 from steadyhand.session.changes.review import Selection, undo
 from steadyhand.session.recovery.resolve import ResolutionRequest
+from steadyhand.session.service import prompt_queue
 from steadyhand.session.service.fork import fork
 from steadyhand.session.service.resolutions import resolve
 from steadyhand.session.session import Session
@@ -296,3 +299,24 @@ async def test_retry_in_the_origin_takes_the_doubt_over(tmp_path: Path) -> None:
         await server.say(copy, WRITE)
         assert uncertain_of(editor.held_back_questions[0]).session_id == SESSION
         assert list(copy.ledger.attempts.values())[-1].occurrence == 1
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_compaction_of_the_fork_names_what_is_unresolved_in_the_origin(place: Workspace, readable: bool) -> None:
+    """S3, K4: the copied reply with the words for an unknown outcome is cut off; a line from the journal takes its
+    place. Nothing that a model writes removes it."""
+    async with practice_server(place, run=2) as server:
+        copy = await forked(server)
+        attempt_id, copy_id = doubt_of(copy), copy.session_id
+        assert unknown_reply(None) in str(outgoing_messages(copy.ledger))
+    if not readable:
+        journal = journal_path(place.state, SESSION)
+        journal.rename(journal.with_name("kept"))
+        journal.symlink_to("kept")
+    async with practice_server(place, run=3) as server:
+        copy = await server.opened(copy_id)
+        assert copy.epoch is not None
+        done = await prompt_queue.compact(copy, copy.epoch, None)
+        assert done.compacted, done
+        (message,) = outgoing_messages(copy.ledger)
+        assert f"{unknown_reply(None)} Its attempt is {attempt_id}." in message.text

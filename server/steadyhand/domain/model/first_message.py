@@ -40,16 +40,24 @@ CUT_BYTES_MIN = 64
 
 
 def first_message(
-    ledger: Ledger, said: Sequence[TranscriptEntry], running_turn: str | None, window: int | None, summary: str
+    ledger: Ledger,
+    said: Sequence[TranscriptEntry],
+    running_turn: str | None,
+    window: int | None,
+    summary: str,
+    elsewhere: Sequence[str] = (),
 ) -> str:
-    """Return the message. `said`: the conversation up to the cut; `running_turn`: its changes are behind the cut."""
+    """Return the message. `said`: the conversation up to the cut; `running_turn`: its changes are behind the cut.
+
+    `elsewhere`: a line for each unresolved effect of the session that this one was forked from."""
     tokens = window if window is not None else ASSUMED_WINDOW_TOKENS
     whole = min(MESSAGE_BYTES_MAX, int(tokens * MESSAGE_WINDOW_SHARE_MAX) * BYTES_PER_TOKEN)
     frame = [HEAD, BY_MODEL, END]
     room = _Room(whole - sum(map(_size, frame)) - 8)
     kept = min(SUMMARY_BYTES_MAX, _size(summary), room.left // 4)
     room.left -= kept
-    effects = _section(room, "Effects whose outcome is unknown:", _unresolved(ledger), "unresolved effects")
+    unresolved = [*_unresolved(ledger), *elsewhere]
+    effects = _section(room, "Effects whose outcome is unknown:", unresolved, "unresolved effects")
     settled = _section(room, "Effects that were settled:", _settled(ledger), "settled effects")
     files = _section(room, "Files changed so far:", _files(ledger, running_turn), "files")
     todo = _section(room, "The plan:", _todo(ledger, said), "items")

@@ -141,10 +141,11 @@ async def _try(session: Session, turn: ActiveTurn, focus: str | None, automatic:
     )
     window, said = await window_of(session), tuple(ledger.said[:place])
     summary = await summarise(session, turn, messages, focus)
+    await session.wait_for_origins()
     async with session.settling, session.telling:
         if not _holds(session, base):
             return None
-        text = first_message(ledger, said, turn.turn_id, window, summary)
+        text = first_message(ledger, said, turn.turn_id, window, summary, session.origins.unresolved_lines())
         record = _record(session, turn, base, text, automatic, before)
         if not await session.log.append([record], barrier=True, unless=lambda: not _holds(session, base)):
             return None
