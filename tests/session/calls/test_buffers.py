@@ -214,6 +214,19 @@ async def test_text_of_the_disk_is_kept_and_the_typed_one_stored(tmp_path: Path)
         assert buffers.text(path) == stage.content("a.txt") == NEWER.replace("one", "ONE")
 
 
+@pytest.mark.parametrize("answer", [KEEP_DISK, KEEP_MINE])
+async def test_place_of_the_stored_text_is_said_where_the_answer_is_lost(tmp_path: Path, answer: str) -> None:
+    """V1, [I3]: the editor may replace the text later; whoever looks for the other one then knows where it is."""
+    async with scripted_server(tmp_path) as stage:
+        buffers, session, _ = await both(stage)
+        buffers.habit, buffers.saves = "dead", "lies"
+        stage.editor.user_answers = [answer]
+        await turn(stage, session, CALLS["edit"]())
+        assert end_of(session) == ("refused", "unsaved")
+        assert kept(session, TYPED if answer == KEEP_DISK else NEWER)
+        assert any("is kept as" in text for text in stage.editor.messages)
+
+
 async def test_both_are_shown_before_the_person_decides(tmp_path: Path) -> None:
     """V1: the question comes again with the difference."""
     async with scripted_server(tmp_path) as stage:

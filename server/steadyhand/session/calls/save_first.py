@@ -152,7 +152,7 @@ class _Unsaved:
         saved = await context.editor.save(self.document.path, document.version)
         now = await context.in_thread(self._read)
         is_on_disk = now is None or (now.state.disk == "same" and not now.state.is_dirty)
-        if kept is not None and now is not None and now.raw != both.raw:
+        if kept is not None:  # also if nothing is saved yet: an answer that is lost says nothing
             self._tell(f"What {self._shown} had on the disk is kept as {kept}.")
         if is_on_disk or (now is not None and now.state.document.version != document.version):
             return None  # saved or closed, or changed again meanwhile
@@ -175,8 +175,9 @@ class _Unsaved:
         if isinstance(kept, Refusal):
             return kept
         answer = await context.editor.apply(self.document.path, document.version, file.content)
-        if answer.state == "applied":
+        if answer.state != "refused":  # a lost change may come later
             self._tell(f"The unsaved text of {self._shown} is kept as {kept}.")
+        if answer.state == "applied":
             return None
         now = context.editor.document(self.document.path)
         if now is None or now.version != document.version:
