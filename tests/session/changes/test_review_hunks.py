@@ -10,14 +10,19 @@ import pytest
 
 from steadyhand.domain.changes import hunks as hunks_of_lines
 from steadyhand.domain.model.messages import CallProposed
+from steadyhand.domain.records.record import Evidence
+from steadyhand.domain.recovery.postcondition import Now
 from steadyhand.domain.views.types import ReviewHunk
 from steadyhand.ports.editor import OpenDocument
 from steadyhand.session.changes import review
 from steadyhand.session.changes.bring_back import store_contents
 from steadyhand.session.changes.review import Selection
 from steadyhand.session.changes.rewind import rewind
+from steadyhand.session.inspection import file_changes
 from steadyhand.session.session import Session
-from tests.session.changes.test_review import decide, does, left
+from steadyhand.tools.contract import ToolContext
+from steadyhand.tools.writes.postcondition_check import read_path
+from tests.session.changes.test_review import decide, does, left, move
 from tests.support.in_process_server import InProcessServer, scripted_server
 from tests.support.model import call
 from tests.support.redo import redo
@@ -253,6 +258,30 @@ async def test_file_whose_encoding_the_person_changed_is_left(tmp_path: Path) ->
         mine = path.read_bytes()
         assert left(await decide(session, "undo")) == {"a.txt": "changed"}
         assert path.read_bytes() == mine
+
+
+async def test_look_for_one_name_reads_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V4: an editor asks for code actions at each move of the cursor. A moved file is read at both of its paths."""
+    changes = (
+        call("write_file", path="a.txt", content="a\n"),
+        call("write_file", path="b.txt", content="b\n"),
+        move("b.txt", "c.txt"),
+    )
+    async with scripted_server(tmp_path, *does(*changes)) as stage:
+        session = await stage.session("auto")
+        await stage.say(session)
+        seen: list[str] = []
+
+        def read(tool_context: ToolContext, evidence: Evidence) -> Now:
+            seen.append(evidence.path)
+            return read_path(tool_context, evidence)
+
+        monkeypatch.setattr(file_changes, "read_path", read)
+        for name, expected in {"a.txt": ["a.txt"], "c.txt": ["b.txt", "c.txt"], "d.txt": []}.items():
+            seen.clear()
+            found = await review.list_review(session, name)
+            assert sorted(seen) == expected
+            assert [file.path for file in found.files] == [name for _ in expected[:1]]
 
 
 @pytest.mark.parametrize("whole", [False, True])

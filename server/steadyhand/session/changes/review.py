@@ -66,7 +66,7 @@ class _Chosen:
 async def list_review(session: Session, name: str | None = None) -> ReviewList:
     """Return the changed files of the session with what is under review, kept or undone. Raise Refused.
 
-    `name`: only files with this last name get their hunks of lines."""
+    `name`: only files with this last name are looked at, and what belongs to one unit with them."""
     found = await read_units(session, name, with_editor=True)
     return ReviewList(tuple(_listed(session, found.units)), found.more)
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from steadyhand.domain.changes.chain import SessionChanges
 from steadyhand.domain.changes.review import Reviewed, reviewed
+from steadyhand.domain.ledger.state import Attempt
 from steadyhand.domain.recovery.postcondition import Now, Present
 from steadyhand.domain.text.folding import fold
 from steadyhand.session.changes.file_hunks import with_lines
@@ -65,12 +66,16 @@ class ReviewedUnits:
 async def read_units(session: Session, name: str | None = None, with_editor: bool = False) -> ReviewedUnits:
     """Read what of the session's changes is under review, kept or undone. Raise Refused.
 
-    `name`: only files with this last name get their hunks of lines. `with_editor`: they are placed in the text that the
-    editor shows."""
+    `name`: only files with this last name are read, with what belongs to them. `with_editor`: the hunks of lines are
+    placed in the text that the editor shows."""
+    if name is not None and not _has_changed(session, name):
+        return ReviewedUnits(())
     every = await read_changes(session)
     own = every[0]
     paths = _latest_paths(session, own)
     taken = paths[-REVIEW_FILES_MAX:]
+    if name is not None:
+        taken = _with_name(taken, own, name)
     present = await read_present(session, {path: own.links[path][-1].evidence for path in taken})
     chains = chains_of(taken, every, present)
     found = [
@@ -94,7 +99,7 @@ def _divided(
     divided: list[tuple[Reviewed, ...]] = []
     for files in groups:
         one, now = files[0], present[files[0].path]
-        is_asked = name is None or one.path.rpartition("/")[2] == name
+        is_asked = name is None or last_name(one.path) == name
         if is_asked and len(files) == 1 and isinstance(now, Present):
             files = (with_lines(session.tool_context, session.ledger, one, now.digest, with_editor),)
         divided.append(files)
@@ -105,6 +110,33 @@ def _latest_paths(session: Session, own: SessionChanges) -> list[str]:
     """Return the session's paths, in the order of their latest attempts."""
     order = {attempt_id: at for at, attempt_id in enumerate(session.ledger.attempts)}
     return sorted(own.links, key=lambda path: order[own.links[path][-1].attempt_id])
+
+
+def _has_changed(session: Session, name: str) -> bool:
+    """Return whether an attempt of the session names a file with this last name; an editor asks often."""
+    return any(
+        last_name(evidence.resolved) == name
+        for event in session.ledger.file_events
+        if isinstance(event, Attempt) and event.started is not None
+        for evidence in event.started.evidence
+    )
+
+
+def _with_name(paths: Sequence[str], own: SessionChanges, name: str) -> list[str]:
+    """Return the paths with this last name, and those that can be in one unit with them."""
+    marks = {path: {fold(path), *(link.attempt_id for link in own.links[path])} for path in paths}
+    found = {path for path in paths if last_name(path) == name}
+    reached = set[str]()
+    while reached != found:
+        reached = set(found)
+        known = set[str]().union(*(marks[path] for path in found))
+        found |= {path for path in paths if marks[path] & known}
+    return [path for path in paths if path in found]
+
+
+def last_name(path: str) -> str:
+    """Return the last name of a path."""
+    return path.rpartition("/")[2]
 
 
 def _attempts(one: Reviewed) -> set[str]:
