@@ -5,6 +5,8 @@ V1). What is uncertain of it is checked again (row V2).
 
 from __future__ import annotations
 
+import anyio
+
 from steadyhand.lsp import lsp_types as types
 from steadyhand.lsp.rpc.server import Server
 from steadyhand.session.recovery.documents_again import check_documents_again
@@ -20,6 +22,8 @@ class DocumentCheck:
         self._registry = registry
         self._context = registry.context
         self._compared: dict[str, str] = {}  # uri → the first text that was compared last
+        self._checking = anyio.Lock()
+        self._waiting = set[str]()  # paths whose check waits for another one
         server.on_lsp(types.TEXT_DOCUMENT_DID_OPEN, self.check)
         server.on_lsp(types.TEXT_DOCUMENT_DID_CHANGE, self.check_change)
         server.on_lsp(types.TEXT_DOCUMENT_DID_SAVE, self.check_save)
@@ -57,7 +61,20 @@ class DocumentCheck:
             await self._check_uncertain(document.path)
 
     async def _check_uncertain(self, path: str) -> None:
-        await check_documents_again(self._registry.sessions.values(), path)
+        """Check it after the check that runs, if one does; whoever comes while one waits is served by that one.
+
+        A check syncs files, so each typed letter must not begin one of its own."""
+        if path in self._waiting:
+            return
+        self._waiting.add(path)
+        try:
+            await self._checking.acquire()
+        finally:
+            self._waiting.discard(path)
+        try:
+            await check_documents_again(self._registry.sessions.values(), path)
+        finally:
+            self._checking.release()
 
     async def forget(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document that was closed."""
