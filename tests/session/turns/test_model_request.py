@@ -228,8 +228,8 @@ async def test_missing_replies_are_supplied_once_and_stay_the_same(tmp_path: Pat
 
 
 async def test_usage_is_summed_over_requests_and_restarts(tmp_path: Path) -> None:
-    """Row U1: billed is summed over requests, and context is that of the last one. The view is incomplete where a
-    request gave no usage.
+    """Row U1, case 158: billed is summed over requests, and context is that of the last one that told it. The view is
+    incomplete where a request gave no usage.
     """
     async with scripted_server(tmp_path, says("one"), [TextPart("two"), Finish("stop")]) as harness:
         session = await harness.session()
@@ -242,7 +242,7 @@ async def test_usage_is_summed_over_requests_and_restarts(tmp_path: Path) -> Non
         ]
         assert [(u.billed.input, u.billed.output, u.context, u.complete) for u in usages] == [
             (10, 5, 15, True),
-            (10, 5, 0, False),
+            (10, 5, 15, False),
         ]
     async with scripted_server(tmp_path, says("three"), run=2) as harness:
         session = await harness.opened(session.session_id)
