@@ -15,10 +15,12 @@ from steadyhand.domain.views.sentences import unknown_reply
 from steadyhand.domain.views.types import Action
 from steadyhand.session.calls import holdback
 from steadyhand.session.changes.review import Selection, undo
+from steadyhand.session.changes.rewind import rewind
 from steadyhand.session.recovery.resolve import ResolutionRequest
 from steadyhand.session.service import prompt_queue
 from steadyhand.session.service.fork import fork
 from steadyhand.session.service.resolutions import resolve
+from steadyhand.session.service.revise import revise
 from steadyhand.session.session import Session
 from tests.support.editor import Park, ScriptedEditor, uncertain_of
 from tests.support.faults import DyingDisk, carries, on
@@ -320,3 +322,19 @@ async def test_compaction_of_the_fork_names_what_is_unresolved_in_the_origin(pla
         assert done.compacted, done
         (message,) = outgoing_messages(copy.ledger)
         assert f"{unknown_reply(None)} Its attempt is {attempt_id}." in message.text
+
+
+@pytest.mark.parametrize("how", ["revise", "rewind"])
+async def test_fork_without_its_copied_turn_still_names_what_is_unresolved(place: Workspace, how: str) -> None:
+    """S3, S8: the words for an unknown outcome go with the conversation; the message about what stays has them."""
+    async with practice_server(place, run=2) as server:
+        copy = await forked(server)
+        (first,) = copy.ledger.turns
+        assert copy.epoch is not None
+        if how == "revise":
+            await server.ended(copy, (await revise(copy, copy.epoch, first, "m2", "say hello")).turn_id)
+        else:
+            await rewind(copy, copy.epoch, first, "conversation")
+            await server.say(copy, "say hello")
+        told = next(one.text for one in outgoing_messages(copy.ledger) if "rewound" in one.text)
+        assert f"{unknown_reply(None)} Its attempt is {doubt_of(copy)}." in told

@@ -48,10 +48,14 @@ def files_rewound_text(prompt: str, restored: Sequence[ChangedFile]) -> str | No
     return "\n".join([head, *lines, *_rest(len(restored))])
 
 
-def conversation_rewound_text(prompt: str, files: Sequence[FileNow], uncertain: Iterable[Attempt]) -> str | None:
-    """Return what the model is told where the conversation went back and files did not; None: there is nothing."""
+def conversation_rewound_text(
+    prompt: str, files: Sequence[FileNow], uncertain: Iterable[Attempt], elsewhere: Iterable[str] = ()
+) -> str | None:
+    """Return what the model is told where the conversation went back and files did not; None: there is nothing.
+
+    `elsewhere`: a line for each unresolved effect of the session that this one was forked from."""
     lines = [f"- {one.path}: {STATE_TEXT[one.state]}." for one in files[:FILES_TOLD_MAX]]
-    doubts = [f"- {one.title}: {unknown_reply(one)}" for one in uncertain]
+    doubts = [f"- {one.title}: {unknown_reply(one)}" for one in uncertain] + [f"- {line}" for line in elsewhere]
     if not lines and not doubts:
         return None
     head = f"The user rewound the conversation to before the prompt “{prompt}”."

@@ -218,7 +218,13 @@ async def text_about_removed(session: Session, target: Turn) -> str | None:
     """Return what the model is told where the conversation from a turn on is replaced and the files stay (row S8)."""
     found = await _read_range(session, target)
     files = await _files_now(session, found)
-    return conversation_rewound_text(short_title(target.text), files, session.ledger.uncertain())
+    return await _conversation_text(session, short_title(target.text), files)
+
+
+async def _conversation_text(session: Session, prompt: str, files: Sequence[FileNow]) -> str | None:
+    await session.wait_for_origins()
+    there = session.origins.unresolved_lines()
+    return conversation_rewound_text(prompt, files, session.ledger.uncertain(), there)
 
 
 async def _told(session: Session, found: _Range, what: RewindWhat, done: _Done) -> Told | None:
@@ -227,7 +233,7 @@ async def _told(session: Session, found: _Range, what: RewindWhat, done: _Done) 
     if what == "files":
         text = files_rewound_text(prompt, done.restored)
     else:
-        text = conversation_rewound_text(prompt, await _files_now(session, found), session.ledger.uncertain())
+        text = await _conversation_text(session, prompt, await _files_now(session, found))
     return make_told(session, "files", text) if text else None
 
 
