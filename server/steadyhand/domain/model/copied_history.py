@@ -76,7 +76,7 @@ def bound_compaction(record: Compaction, places: Mapping[Place, Place], epoch: s
 @define
 class _Copying:
     ledger: Ledger
-    readings: GrowingReadings = attrs.field(factory=GrowingReadings)
+    readings: GrowingReadings = attrs.field(factory=lambda: GrowingReadings(is_fixed=True))
     last: str = ""  # message id of the last prompt or answer
 
     def copies(self, until: str | None, running: Collection[str]) -> Iterator[Copied]:

@@ -72,7 +72,9 @@ def fold_readings(ledger: Ledger, call_id: str) -> Readings:
 class GrowingReadings:
     """`fold_readings`, which keeps what nothing can change any more: a call costs what its own turn has."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_fixed: bool = False) -> None:
+        """`is_fixed`: the ledger stays as it is, so that nothing can change any more."""
+        self._is_fixed = is_fixed
         self._ledger: Ledger | None = None
         self._said: list[TranscriptEntry] = []
         self._turns_before: set[str] = set()
@@ -93,7 +95,7 @@ class GrowingReadings:
         turn_id = wanted.turn_id if wanted is not None else None
         while self._entries < len(ledger.said):
             said = ledger.said[self._entries]
-            if said.turn_id == turn_id or not _is_final(ledger, said):
+            if said.turn_id == turn_id or not (self._is_fixed or _is_final(ledger, said)):
                 break
             self._place = _add_entry(Readings(self._files, []), ledger, said, self._place, call_id, turn_id)
             self._entries += 1
