@@ -104,8 +104,8 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an unacknowledged mode counts",
         "domain/ledger/ledger.py",
-        "User, Queue, ModeSet, ",
-        "User, Queue, ",
+        "    Taken,\n    ModeSet,\n    Review,",
+        "    Taken,\n    Review,",
         "tests/domain/ledger/test_ledger.py",
         "mode_in_the_unacknowledged_tail",
     ),

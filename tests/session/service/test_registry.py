@@ -88,8 +88,9 @@ async def test_two_sessions_run_turns_side_by_side(tmp_path: Path) -> None:
     gates = [Gate(), Gate()]
     async with scripted_server(tmp_path, [gates[0], *says("1")], [gates[1], *says("2")]) as stage:
         sessions = [await stage.session(), await stage.session()]
-        sent = [await stage.send(session, "one", "same-id") for session in sessions]
-        for gate in gates:
+        sent = []
+        for session, gate in zip(sessions, gates, strict=True):  # the model answers requests in their order
+            sent.append(await stage.send(session, "one", "same-id"))
             await gate.wait_reached()
         assert [session.view().busy for session in sessions] == [True, True]
         gates[1].go.set()
