@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from steadyhand.domain.errors import Refused
+from steadyhand.domain.ledger.state import Turn
 from steadyhand.domain.records.prompt import Prompt, TextAttachment
 from steadyhand.domain.views.types import Revised
 from steadyhand.session.context import OpenFolder
@@ -140,3 +141,24 @@ async def test_revise_keeps_what_is_told_of_folders(tmp_path: Path) -> None:
         told = [text for text in before if text.startswith("[Notice]")]
         assert len(told) == 2
         assert folder_texts == [text.removeprefix("[Notice] ") for text in told]
+
+
+async def test_queued_prompt_does_not_begin_while_a_prompt_is_revised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S8, S2: the turn before has just ended, so the queue goes on while the files are looked at for the message."""
+
+    async def meanwhile(session: Session, target: Turn) -> None:
+        await session.start_next_prompt()
+
+    monkeypatch.setattr("steadyhand.session.service.revise.text_about_removed", meanwhile)
+    async with scripted_server(tmp_path, says("1"), says("2")) as stage:
+        session = await stage.session()
+        await stage.say(session, "first")
+        await stage.until(lambda: True if session.can_begin_turn else None)
+        with session.resolution():
+            await stage.send(session, "waits")
+        done = await replace(session, turn_named(session, "first"), "another")
+        assert (await stage.ended(session, done.turn_id)).reason == "done"
+        assert [(one.text, one.paused) for one in session.queue()] == [("waits", True)]
+        assert prompts(session) == ["another"]
