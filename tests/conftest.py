@@ -7,13 +7,14 @@ home directory of its own: no test reads or writes the settings, state or git co
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.tools import in_ci
 
 # Properties are about values, not speed. CI tries the same examples each time, so that a failure means a change.
-settings.register_profile("here", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+SLOW = [HealthCheck.too_slow]
+settings.register_profile("here", deadline=None, suppress_health_check=SLOW)
+settings.register_profile("ci", deadline=None, suppress_health_check=SLOW, derandomize=True)
 settings.load_profile("ci" if in_ci() else "here")
 
 

@@ -76,7 +76,7 @@ PATTERNS = st.lists(
 PATHS = st.lists(st.text(alphabet="ab.2-", min_size=1, max_size=3), min_size=1, max_size=3).map("/".join)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(PATTERNS, PATHS)
 def test_any_section_fits_as_for_the_library(tmp_path: Path, section: str, path: str) -> None:
     """W10: an independent reader finds the same, in a folder of real files."""

@@ -175,7 +175,7 @@ json_values = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=200)
 @given(member=st.sampled_from([field.name for field in attrs.fields(Summary)]), value=json_values)
 def test_summary_with_any_member_value_is_whole_or_ignored(
     session_folder: SessionFolder, member: str, value: object

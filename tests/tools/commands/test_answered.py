@@ -60,7 +60,7 @@ COMMANDS = ["cat a", "cat a b", "head a", "tail a", "head -n 3 a", "tail -n 3 a"
 COMMANDS += ["tail -n 500 a", "wc -l a", "wc -l a b", "pwd", "ls", "ls d", "ls ./d/"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
 @given(LINES, st.booleans())
 def test_answer_is_that_of_the_program(workspace: ToolWorkspace, lines: list[bytes], ends: bool) -> None:
     """O2: byte for byte what `cat`, `head`, `tail`, `wc -l`, `pwd` and `ls` write, with and without a last line end."""

@@ -252,7 +252,7 @@ _names = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=300)
 @given(names=st.lists(_names, max_size=8), absolute=st.sampled_from(["", "/", "root"]))
 def test_any_path_resolves_as_the_system_resolves_it(tmp_path: Path, names: list[str], absolute: str) -> None:
     """Row E3, cases 103 and 104: For any path the result is what the system itself resolves, and `inside` says so."""

@@ -118,7 +118,9 @@ class RecordingFilter:
 
 @posix_only
 @pytest.mark.usefixtures("every_file_is_filtered")
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(trees, patterns, st.sampled_from([None, "*.py", "a"]), st.sampled_from([None, 1, 3]))
 def test_search_with_and_without_ripgrep_gives_the_same_reply(
     tree: Tree, pattern: str, glob: str | None, limit: int | None
