@@ -106,6 +106,7 @@ function listenToEditor(
   return [
     vscode.workspace.onDidChangeTextDocument(({ document }) => onTextChanged(document)),
     vscode.workspace.onDidSaveTextDocument(onTextChanged),
+    { dispose: () => clearTimeout(textTimer) },
     views.chat.onMessage((message) => {
       controllers.chat.receive(message).catch(showError);
     }),

@@ -216,6 +216,17 @@ test("the list is read again at the end of a turn and after a call that changed 
   assert.equal(listed.length, 3);
 });
 
+test("no reason to read the list is lost, however shortly after the last reading it comes", async () => {
+  for (let steps = 0; steps < 20; steps += 1) {
+    const { review, listed } = setUp(HUNKS);
+    const first = review.refresh();
+    for (let step = 0; step < steps; step += 1) await Promise.resolve();
+    const before = listed.length;
+    await Promise.all([first, review.refresh()]);
+    assert.ok(listed.length > before, `the second reading began ${steps} steps after the first`);
+  }
+});
+
 test("a decision by a code action reads the list again and says what was left", async () => {
   const { review, informed, listed } = setUp(HUNKS);
   const left = [{ uri: "file:///w/a.txt", hunkId: id("2"), why: "unsaved" }];

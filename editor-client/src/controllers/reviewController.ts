@@ -123,8 +123,11 @@ export class ReviewController {
   /** Read the list into the store. A reading that has begun is followed by one more. */
   async refresh(): Promise<void> {
     this.isStale = true;
-    this.reading ??= this.readWhileStale().finally(() => (this.reading = undefined));
-    await this.reading;
+    // Again where it became stale after the reading had looked for that the last time.
+    while (this.isStale) {
+      this.reading ??= this.readWhileStale().finally(() => (this.reading = undefined));
+      await this.reading;
+    }
   }
 
   private async readWhileStale(): Promise<void> {
