@@ -243,19 +243,30 @@ export function reviewItem(file: ReviewFile): { readonly label: string; readonly
   return { label: file.path, description: `${file.change}${from}${gone}` };
 }
 
+const PROMPT_LABEL_CHARS_MAX = 120;
+
 /** A turn that changed files, for the list of a rewind. */
 export function rewindItem(turn: CheckpointTurn): { readonly label: string; readonly description: string } {
   const files = turn.files.map((file) => file.path).join(", ");
-  return { label: turn.prompt, description: `${turn.undone === true ? "undone: " : ""}${files}` };
+  return { label: promptLabel(turn.prompt), description: `${turn.undone === true ? "undone: " : ""}${files}` };
 }
 
 /** Where a fork of the session in the chat may end: at everything, or at a prompt that is shown, newest first. */
 export function forkItems({ items, turnId }: Pick<ActiveSession, "items" | "turnId">): readonly ForkItem[] {
   const prompts = items.filter((item) => item.kind === "message" && item.role === "user" && item.turnId !== turnId);
   const ends = prompts.flatMap((item) =>
-    item.kind === "message" && !item.text.startsWith("/") ? [{ label: item.text, turnId: item.turnId }] : [],
+    item.kind === "message" && !item.text.startsWith("/")
+      ? [{ label: promptLabel(item.text), turnId: item.turnId }]
+      : [],
   );
   return [{ label: "The whole conversation" }, ...ends.reverse().slice(1)];
+}
+
+/** A prompt as one line of a list. The words of an icon of the editor, `$(name)`, stay words. */
+function promptLabel(text: string): string {
+  const line = text.trimStart().split("\n", 1)[0] ?? "";
+  const cut = line.length > PROMPT_LABEL_CHARS_MAX ? `${line.slice(0, PROMPT_LABEL_CHARS_MAX)}…` : line;
+  return cut.replaceAll(/\$\([\w-]+(?:~\w+)?\)/g, "\\$&");
 }
 
 export interface ForkItem {

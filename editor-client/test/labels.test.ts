@@ -11,6 +11,7 @@ import {
   forkItems,
   grantLabel,
   hunkLabel,
+  rewindItem,
   sandboxLabel,
   statisticsText,
   toolVerb,
@@ -136,6 +137,17 @@ test("a fork may end at each prompt but the newest, which is the whole conversat
     { label: "first", turnId: id("1") },
   ]);
   assert.deepEqual(forkItems({ items: items.slice(0, 2) }), [{ label: "The whole conversation" }]);
+});
+
+test("a prompt in a list is its first line, not too long, and names no icon", () => {
+  const items = ["\nfix it\nand test it", "x".repeat(200), "say $(trash) and $(ls -l)", "last"];
+  const offered = forkItems({ items: items.map((text, place) => makeMessage(`${place}`, "user", text)) });
+  assert.deepEqual(
+    offered.map(({ label }) => label),
+    ["The whole conversation", "say \\$(trash) and $(ls -l)", `${"x".repeat(120)}…`, "fix it"],
+  );
+  const turn = { turnId: id("1"), at: TIME, prompt: "say $(trash)", files: [] };
+  assert.equal(rewindItem(turn).label, "say \\$(trash)");
 });
 
 function makeMessage(turn: string, role: "user" | "assistant", text: string): Item {
