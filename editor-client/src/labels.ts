@@ -39,8 +39,9 @@ export const UNTRUSTED_FOLDER = "This folder is not trusted, so the agent can on
 // --- the conversation -------------------------------------------------------------------------------------------
 
 export function compactionLabel({ before, after, automatic }: CompactionNote): string {
-  const by = automatic ? "Compacted by itself" : "Compacted";
-  return `${by}: for the model, ${before.messages} messages became ${after.messages}`;
+  const by = automatic ? "Compacted automatically" : "Compacted";
+  const now = after.messages === 1 ? "1 message" : `${after.messages} messages`;
+  return `${by}: the model gets ${now} in place of ${before.messages}`;
 }
 
 // --- calls ------------------------------------------------------------------------------------------------------

@@ -73,9 +73,9 @@ test("a compaction is shown once with its text, live and where the session is op
   const result = makeOpenResult({ messages: [message], session: makeSession({ busy: true }) });
   const events = [makeTurnEvent(1, compacted)];
   assert.deepEqual(stateAfter({ kind: "sessionOpened", result, events }).active?.items, [item]);
-  assert.equal(compactionLabel(note), "Compacted by itself: for the model, 12 messages became 1");
+  assert.equal(compactionLabel(note), "Compacted automatically: the model gets 1 message in place of 12");
   const asked = { ...note, automatic: false, after: { messages: 2 } };
-  assert.equal(compactionLabel(asked), "Compacted: for the model, 12 messages became 2");
+  assert.equal(compactionLabel(asked), "Compacted: the model gets 2 messages in place of 12");
 });
 
 for (const [what, action] of Object.entries<StoreAction>({

@@ -126,7 +126,7 @@ async def test_command_compacts_in_its_turn_with_a_focus(tmp_path: Path) -> None
         assert (request.can_call, request.tools) == (False, stage.model.requests[0].tools)
         assert request.system == stage.model.requests[0].system
         deltas = [one.delta for one in stage.events(accepted.turn_id) if isinstance(one, TextDelta)]
-        assert deltas == ["Compacted: 4 messages became 1."]
+        assert deltas == ["Compacted: the model gets 1 message in place of 4. The chat keeps everything."]
         await stage.say(session, "third")
         assert texts(stage.model.requests[-1].messages)[1:] == ["third"]
 

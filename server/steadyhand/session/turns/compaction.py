@@ -152,8 +152,10 @@ async def _try(session: Session, turn: ActiveTurn, focus: str | None, automatic:
     note = compaction_note(record)
     session.compaction_tries.forget()
     session.feed.notify(turn.turn_id, Compacted(record.message_id, text, note.before, note.after, automatic))
-    result = CompactResult(True, before=note.before, after=note.after)
-    return CompactionTry(result, f"Compacted: {before.messages} messages became {note.after.messages}.")
+    count = note.after.messages
+    after = "1 message" if count == 1 else f"{count} messages"
+    done = f"Compacted: the model gets {after} in place of {before.messages}. The chat keeps everything."
+    return CompactionTry(CompactResult(True, before=note.before, after=note.after), done)
 
 
 def _record(
