@@ -146,3 +146,30 @@ def test_rewind_by_request_takes_files_and_conversation_back(servers: ServerProc
     undo = {"sessionId": session_id, "turnId": done["undo"], "what": "both", "epoch": opened["session"]["epoch"]}
     assert client.ours("checkpoint/rewind", **undo)["restored"] == [{"path": "b.txt", "change": "created"}]
     assert sorted(path.name for path in servers.root.glob("*.txt")) == ["a.txt", "b.txt"]
+
+
+def test_review_survives_a_compaction_and_a_kill(servers: ServerProcesses) -> None:
+    """V4, K4: what is new, kept and undone stays so, in whole files and in hunks, and the decision goes on."""
+    client = servers.start_checked()
+    session = client.ours("session/create")
+    session_id, epoch = session["sessionId"], session["epoch"]
+    (servers.root / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\n")
+    client.say(session, "replace one with ONE in a.txt")
+    client.say(session, "replace three with THREE in a.txt")
+    client.say(session, "replace five with FIVE in a.txt")
+    client.say(session, "write b.txt with b")
+    first, *_ = client.ours("review/list", sessionId=session_id)["files"][0]["hunks"]
+    chosen = {"sessionId": session_id, "epoch": epoch}
+    client.ours("review/resolve", **chosen, action="undo", hunkIds=[first["hunkId"]])
+    listed = client.ours("review/list", sessionId=session_id)["files"]
+    second = next(one for file in listed for one in file["hunks"] if one["state"] == "new" and "after" in one)
+    client.ours("review/resolve", **chosen, action="keep", hunkIds=[second["hunkId"]])
+    before = client.ours("review/list", sessionId=session_id)
+    assert client.ours("session/compact", sessionId=session_id, epoch=epoch)["compacted"]
+    assert client.ours("review/list", sessionId=session_id) == before
+    client.kill()
+    client = servers.start_checked()
+    assert client.ours("review/list", sessionId=session_id) == before
+    done = client.command("review.undo", {"sessionId": session_id, "all": True})
+    assert done["left"] == []
+    assert (servers.content("a.txt"), servers.content("b.txt")) == ("one\ntwo\nTHREE\nfour\nfive\n", None)

@@ -60,8 +60,8 @@ async def choose(session: Session, action: str, *chosen: ReviewHunk) -> dict[str
 
 
 async def test_hunks_are_listed_kept_and_undone_for_themselves(tmp_path: Path) -> None:
-    """V4: three hunks with their lines; one is kept, which changes no file, one is undone by an attempt of its own, and
-    the model is told; a restart knows the states, and the last one is undone with everything."""
+    """V4, case 107: three hunks with their lines; one is kept, which changes no file, one is undone by an attempt of
+    its own, and the model is told; a restart knows the states, and the last one is undone with everything."""
     change = edit("a.txt", {"1\n": "one\n", "5\n": "", "8\n": "8\n8.5\n"})
     async with scripted_server(tmp_path, *does(change)) as stage:
         stage.workspace.write("a.txt", TEN)
