@@ -254,13 +254,14 @@ export function rewindItem(turn: CheckpointTurn): { readonly label: string; read
 
 /** Where a fork of the session in the chat may end: at everything, or at a prompt that is shown, newest first. */
 export function forkItems({ items, turnId }: Pick<ActiveSession, "items" | "turnId">): readonly ForkItem[] {
-  const prompts = items.filter((item) => item.kind === "message" && item.role === "user" && item.turnId !== turnId);
-  const ends = prompts.flatMap((item) =>
-    item.kind === "message" && !item.text.startsWith("/")
-      ? [{ label: promptLabel(item.text), turnId: item.turnId }]
-      : [],
-  );
-  return [{ label: "The whole conversation" }, ...ends.reverse().slice(1)];
+  const ends = new Map<string, string>();
+  for (const item of items) {
+    if (item.kind !== "message" || item.role !== "user" || item.turnId === turnId) continue;
+    // What steered a turn belongs to the prompt of that turn.
+    if (!item.text.startsWith("/") && !ends.has(item.turnId)) ends.set(item.turnId, promptLabel(item.text));
+  }
+  const prompts = [...ends].map(([end, label]) => ({ label, turnId: end }));
+  return [{ label: "The whole conversation" }, ...prompts.reverse().slice(1)];
 }
 
 /** A prompt as one line of a list. The words of an icon of the editor, `$(name)`, stay words. */

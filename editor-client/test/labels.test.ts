@@ -139,6 +139,16 @@ test("a fork may end at each prompt but the newest, which is the whole conversat
   assert.deepEqual(forkItems({ items: items.slice(0, 2) }), [{ label: "The whole conversation" }]);
 });
 
+test("a text that steered a turn is no end of a fork, its turn's prompt is", () => {
+  const items = [
+    makeMessage("1", "user", "first"),
+    { ...makeMessage("1", "user", "and this"), id: "steer-1" },
+    makeMessage("2", "user", "second"),
+    { ...makeMessage("2", "user", "not so fast"), id: "steer-2" },
+  ];
+  assert.deepEqual(forkItems({ items }), [{ label: "The whole conversation" }, { label: "first", turnId: id("1") }]);
+});
+
 test("a prompt in a list is its first line, not too long, and names no icon", () => {
   const items = ["\nfix it\nand test it", "x".repeat(200), "say $(trash) and $(ls -l)", "last"];
   const offered = forkItems({ items: items.map((text, place) => makeMessage(`${place}`, "user", text)) });
