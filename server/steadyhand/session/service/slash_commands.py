@@ -124,7 +124,8 @@ async def _answer_resume(session: Session) -> str:
         session.ready.resume(session.ledger, session.turn.turn_id if session.turn is not None else None)
         session.feed.notify_queue()
         await session.start_next_prompt()
-    return f"{len(session.ledger.queue)} prompts wait."
+    waiting = len(session.ledger.queue)
+    return f"Resumed. {'1 prompt waits' if waiting == 1 else f'{waiting} prompts wait'} now."
 
 
 async def _answer_permissions(session: Session, words: list[str]) -> str:
