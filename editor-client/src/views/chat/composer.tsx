@@ -272,7 +272,12 @@ function SendButton({ isBusy, canSend, send }: SendButtonProps): JSX.Element {
 /** Beside the button for the queue: the text goes to the turn that runs. */
 function SteerButton({ steer }: { readonly steer: () => void }): JSX.Element {
   return (
-    <button type="button" class="subtle" onClick={steer} title="Send it to the running turn now (Ctrl+Enter)">
+    <button
+      type="button"
+      class="subtle"
+      onClick={steer}
+      title="Send it to the running turn, which reads it with its next step (Ctrl+Enter)"
+    >
       Steer
     </button>
   );
