@@ -251,6 +251,24 @@ async def test_file_that_is_gone_is_made_again_by_keeping_the_text(tmp_path: Pat
         assert stage.content("a.txt") == TYPED.replace("one", "ONE")
 
 
+@pytest.mark.parametrize(
+    ("disk", "why"),
+    [
+        (OLD, "The user chose not to save it"),
+        (NEWER, "Its file was changed on the disk too, and the user left both as they are"),
+        (None, "Its file is gone from the disk, and the user left that as it is"),
+    ],
+)
+async def test_refusal_says_what_the_person_left(tmp_path: Path, disk: str | None, why: str) -> None:
+    """V1: the model is told of the file on the disk too, because a saved document would not be all that it meets."""
+    async with scripted_server(tmp_path) as stage:
+        _, session, _ = await both(stage, disk)
+        Buffers(stage.editor, applies=False)
+        stage.editor.user_answers = [LEAVE if disk == OLD else LEAVE_BOTH]
+        reply = await turn(stage, session, CALLS["edit"]())
+        assert reply.endswith(f"a.txt has unsaved changes in the editor. {why}, so it was not changed.")
+
+
 @pytest.mark.parametrize("able", [(False, True), (True, False), (False, False)])
 async def test_only_what_the_editor_can_do_is_offered(tmp_path: Path, able: tuple[bool, bool]) -> None:
     """V1: an editor without `save` is not offered `Keep mine`, one without `applyEdit` not the disk's text; an editor

@@ -40,6 +40,12 @@ SHOW_BOTH = "Show both"
 KEEP_DISK = "Keep the disk's"
 KEEP_MINE = "Keep mine"
 LEAVE_BOTH = "Leave it"
+LEFT = {
+    "same": "The user chose not to save it",
+    "newer": "Its file was changed on the disk too, and the user left both as they are",
+    "gone": "Its file is gone from the disk, and the user left that as it is",
+}
+"""Why the call was refused when the user left it, or gave no answer."""
 
 
 async def with_saved_documents(
@@ -96,7 +102,7 @@ class _Unsaved:
                 case "Keep the disk's":
                     return await self._keep_disk()
                 case _:
-                    return self._refuse("The user chose not to save it")
+                    return self._refuse(LEFT[self.document.disk])
 
     def _options(self) -> tuple[str, ...]:
         editor = self.session.context.editor
