@@ -192,6 +192,18 @@ test("keep and undo at the cursor decide on the change at its line, at a removal
   assert.equal(informed.length, 3, "at any other line the user is told that nothing is there");
 });
 
+test("a cursor that moves while the list is read does not change what is decided on", async () => {
+  const { review, sent, moveTo } = setUp(HUNKS);
+  moveTo({ uri: "file:///w/a.txt", line: 1 });
+  const decided = review.decideOne("undo");
+  moveTo({ uri: "file:///w/a.txt", line: 8 });
+  await decided;
+  assert.deepEqual(
+    sent.map((one) => one["hunkIds"]),
+    [[id("2")]],
+  );
+});
+
 test("a lens decides on its own change wherever the cursor is, and the list is read again", async () => {
   const { review, store, sent, listed } = setUp(HUNKS);
   await review.decideOne("undo", id("4"));

@@ -91,8 +91,8 @@ export class ReviewController {
 
   /** Keep or undo one change. `hunkId`: of a lens; undefined: the change at the cursor. */
   async decideOne(action: "keep" | "undo", hunkId?: string): Promise<void> {
-    if (hunkId === undefined) await this.refresh();
     const place = this.ui.position();
+    if (hunkId === undefined) await this.refresh();
     const atCursor = place === undefined ? undefined : changeAt(openChanges(this.store.state.review), place);
     const chosen = hunkId ?? atCursor?.hunkId;
     if (chosen === undefined) this.ui.inform(NOT_HERE);
