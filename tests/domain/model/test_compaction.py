@@ -38,8 +38,10 @@ from steadyhand.domain.records.record import (
 from steadyhand.domain.views.sentences import unknown_reply
 from tests.support.histories import Piece, histories
 from tests.support.journals import (
+    allows,
     attempt_id,
     begun,
+    ends,
     ident,
     intends,
     looked,
@@ -372,6 +374,19 @@ def test_first_message_says_what_the_journal_knows_word_for_word() -> None:
         ]
     )
     assert attempt_id("lost") in message_of(journal)
+
+
+def test_file_that_has_its_first_content_again_is_no_changed_file() -> None:
+    """K4, G4: a change that was taken back is not stated below the words that the journal is right."""
+    journal = Journal(prompt("one"), proposes("one", "a", "b"), *ran("a", "one"), *ran("b", "one"), says("one", "done"))
+    end = ends("a", turn="one")
+    (change,) = end.files
+    back = attrs.evolve(change, before=change.after, after=change.before)
+    journal.add(prompt("two"), proposes("two", "back"), intends("back", "two"), allows("back"), starts("back"))
+    journal.add(attrs.evolve(ends("back", turn="two"), files=(back,)), replies("back", turn="two"), says("two", "done"))
+    text = message_of(journal)
+    assert "- b.txt: modified" in text
+    assert "a.txt: modified" not in text
 
 
 def test_summary_that_states_a_falsehood_is_contradicted_by_the_lines_above() -> None:

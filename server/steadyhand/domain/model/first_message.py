@@ -194,16 +194,20 @@ def _items(arguments: str) -> list[str]:
 
 
 def _files(ledger: Ledger, running_turn: str | None) -> list[str]:
-    """Return the files that the session changed and how its last change left each."""
+    """Return the files that the session changed and how its last change left each. One that has its first content
+    again, because a change was taken back, is not named."""
     changes = [
         change
         for attempt in ledger.attempts.values()
         if attempt.turn_id != running_turn
         for change in _changes_of(attempt)
     ]
+    first = {change.path: change for change in reversed(changes)}
     last = {change.path: change for change in changes}
     found: list[str] = []
     for one in net_changes(changes):
+        if one.change == "modified" and None is not first[one.path].before == last[one.path].after:
+            continue
         size = last[one.path].bytes
         moved = f" from {one.from_}" if one.from_ is not None else ""
         state = "not there" if one.change == "deleted" else f"{size} bytes" if size is not None else "there"
