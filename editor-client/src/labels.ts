@@ -301,10 +301,18 @@ export function undoAllQuestion(files: number): string {
   return `Undo the changes of this session in ${files === 1 ? "1 file" : `${files} files`}?`;
 }
 
+function fileName(uri: string): string {
+  return decodeURIComponent(uri.slice(uri.lastIndexOf("/") + 1));
+}
+
+export function undoWholeQuestion(uri: string): string {
+  return `Undo everything that this session changed in ${fileName(uri)}? A file that it created is deleted.`;
+}
+
 /** What a keep or an undo left as it was, with the reasons. */
 export function leftText(action: "keep" | "undo", left: readonly ReviewLeft[]): string {
   const named = left.map(({ uri, why }) => {
-    const name = decodeURIComponent(uri.slice(uri.lastIndexOf("/") + 1)) || "a change that is gone";
+    const name = fileName(uri) || "a change that is gone";
     return `${name} (${LEFT_REASONS[why]})`;
   });
   return `Not ${action === "keep" ? "kept" : "undone"}: ${[...new Set(named)].join(", ")}.`;

@@ -204,6 +204,19 @@ test("a cursor that moves while the list is read does not change what is decided
   );
 });
 
+test("an undo by a key in a file that is one change is confirmed, a keep and a lens are not", async () => {
+  for (const word of [undefined, "Undo"]) {
+    const { review, sent, confirmed, moveTo } = setUp(FILES, word);
+    moveTo({ uri: "file:///w/b.txt", line: 7 });
+    await review.decideOne("undo");
+    assert.equal(sent.length, word === undefined ? 0 : 1);
+    assert.match(confirmed[0] ?? "", /^Undo everything that this session changed in b\.txt\?/);
+    await review.decideOne("keep");
+    await review.decideOne("undo", id("3"));
+    assert.equal(confirmed.length, 1);
+  }
+});
+
 test("a lens decides on its own change wherever the cursor is, and the list is read again", async () => {
   const { review, store, sent, listed } = setUp(HUNKS);
   await review.decideOne("undo", id("4"));

@@ -7,7 +7,7 @@
  * text of a listed file changes; while it is being read, later reasons to read it lead to one more reading.
  */
 import type { ServerApi } from "../client/serverApi";
-import { leftText, reviewItem, undoAllQuestion } from "../labels";
+import { leftText, reviewItem, undoAllQuestion, undoWholeQuestion } from "../labels";
 import type { ReviewFile, ReviewLeft, ReviewResolveParams } from "../protocol";
 import type { StoreAction } from "../store/actions";
 import type { Place } from "../store/review";
@@ -95,8 +95,15 @@ export class ReviewController {
     if (hunkId === undefined) await this.refresh();
     const atCursor = place === undefined ? undefined : changeAt(openChanges(this.store.state.review), place);
     const chosen = hunkId ?? atCursor?.hunkId;
-    if (chosen === undefined) this.ui.inform(NOT_HERE);
-    else await this.decide(action, { hunkIds: [chosen] });
+    if (chosen === undefined) {
+      this.ui.inform(NOT_HERE);
+      return;
+    }
+    // With a key the cursor may be anywhere in a file that is one change, and the undo of a new file deletes it.
+    const isWhole = hunkId === undefined && atCursor?.range === undefined;
+    const question = isWhole && place !== undefined ? undoWholeQuestion(place.uri) : undefined;
+    if (action === "undo" && question !== undefined && !(await this.ui.confirm(question, UNDO))) return;
+    await this.decide(action, { hunkIds: [chosen] });
   }
 
   /** Read what is under review again, if this action may have changed it. */
