@@ -170,7 +170,9 @@ class Session(SessionState):
     def require_epoch(self, epoch: str) -> None:
         """Raise Refused if the caller saw another epoch."""
         if epoch != self.epoch:
-            raise Refused("staleEpoch", "The session was reopened meanwhile. Open it again.", {"epoch": self.epoch})
+            raise Refused(
+                "staleEpoch", "The session was opened again or rewound meanwhile. Open it again.", {"epoch": self.epoch}
+            )
 
     @contextmanager
     def waiting_for_user(self) -> Iterator[None]:

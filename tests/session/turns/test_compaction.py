@@ -242,7 +242,9 @@ async def test_model_that_gives_no_summary_leaves_the_conversation(tmp_path: Pat
     async with scripted_server(tmp_path, *TURNS, REFUSALS[name], says("3")) as stage:
         session = await two_turns(stage)
         assert await compact(session) == CompactResult(False, "refused")
-        assert session.messages(1)[0][0].text.startswith("Not compacted. The model gave no summary.")
+        said = session.messages(1)[0][0].text
+        assert said.startswith("Not compacted. The model gave no summary.")
+        assert said.endswith("or choose another model in the setting steadyhand.compaction.model.")
         assert compactions(session) == []
         await stage.say(session, "third")
         assert texts(stage.model.requests[-1].messages) == ["first", "1", "second", "2", "third"]

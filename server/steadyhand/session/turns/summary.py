@@ -32,6 +32,7 @@ from steadyhand.session.turns.system_text import system_text
 
 TOO_LONG = ("window", "tooLarge")
 """The kinds of a provider's trouble that a shorter request may help."""
+GO_ON = "Say /compact to try again, or choose another model in the setting steadyhand.compaction.model."
 PIECES_MAX = 64
 PIECE_BYTES_MIN = 1024
 OUTPUT_KEPT_CHARS_MAX = 10 * len(OMITTED_REPLY)
@@ -133,9 +134,9 @@ async def _ask(session: Session, turn: ActiveTurn, asked: ModelName, request: Mo
         await session.context.pause(wished if wished is not None else pause_s)
         pause_s = min(pause_s * 2, PAUSE_S_MAX)
     if answer.trouble is not None:
-        raise SummaryRefused(f"The model gave no summary. {answer.trouble}")
+        raise SummaryRefused(f"The model gave no summary. {answer.trouble} {GO_ON}")
     if answer.finish in (None, "filtered") or not answer.text.strip():
-        raise SummaryRefused("The model gave no summary.")
+        raise SummaryRefused(f"The model gave no summary. {GO_ON}")
     return answer.text
 
 
