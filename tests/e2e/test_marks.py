@@ -186,7 +186,7 @@ def test_diagnostic_moves_after_a_save(servers: ServerProcesses) -> None:
     servers.workspace.write("a.txt", "one\ntwo\nthree\nfour\n")
     client.notify("textDocument/didSave", {"textDocument": document})
     client.wait_for(
-        lambda: client.wait_diagnostic("a.txt", "uncertain-write")["range"]["start"]["line"] == 3 or None, 10
+        lambda: client.wait_diagnostic("a.txt", "uncertain-write")["range"]["start"]["line"] == 3 or None, 60
     )
 
 

@@ -309,7 +309,7 @@ def test_ask_without_wait_answers_at_once_and_shows_the_text_later(servers: Serv
 
 def test_ask_in_a_busy_session_is_queued_and_answered_after_its_turn(servers: ServerProcesses) -> None:
     """docs/protocol.md: the prompt is queued and answered when its own turn ends; the same id again gives the same turn
-    (D1)."""
+    (D1). A cancel pauses what waits (S9)."""
     client = servers.start_checked(permission=lambda _: UNANSWERED)
     session = client.ours("session/create")
     turn_id = client.send_prompt(session, "write a.txt with hello")["turnId"]
@@ -320,6 +320,10 @@ def test_ask_in_a_busy_session_is_queued_and_answered_after_its_turn(servers: Se
     assert [item["text"] for item in queue] == ["say second"]
     assert [client.answers(each) for each in ids] == [[], []]
     client.ours("turn/cancel", sessionId=session["sessionId"], turnId=turn_id)
+    client.notification(
+        "steadyhand/queue/changed", that=lambda told: [one["paused"] for one in told["queue"]] == [True]
+    )
+    client.ours("queue/resume", sessionId=session["sessionId"], epoch=session["epoch"])
     results = [client.result(each) for each in ids]
     assert results[0] == results[1]
     assert "second" in results[0]["text"]

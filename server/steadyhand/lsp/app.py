@@ -96,7 +96,7 @@ class App:
         SessionRequests(server, registry, settings.ready_registry)
         CommandsFeature(server, registry, settings.ready_registry)
         RecoveryFeature(server, editor, registry, publisher)
-        DocumentCheck(server, registry)
+        DocumentCheck(server, registry, publisher)
         doubts = KnownDoubts(registry, lambda: [folder.uri for folder in server.client.folders])
         server.on_lsp(
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, partial(_follow_folders, registry, doubts, settings)

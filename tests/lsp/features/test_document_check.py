@@ -26,7 +26,7 @@ async def test_letters_typed_during_a_check_are_one_more_check(monkeypatch: pyte
     documents.save(documents.open(opened).uri)
     server = SimpleNamespace(documents=documents, on_lsp=lambda method, run: None)
     registry = SimpleNamespace(sessions={}, context=SimpleNamespace())
-    check = DocumentCheck(cast("Any", server), cast("Any", registry))
+    check = DocumentCheck(cast("Any", server), cast("Any", registry), cast("Any", None))
 
     async def again(sessions: Iterable[Session], path: str) -> None:
         assert path == "/ws/a.txt"

@@ -30,7 +30,6 @@ class DiagnosticsPublisher:
         self._stale: set[str] = set()  # sessions to compute again
         self._computing = anyio.Lock()
         self._observers: list[Callable[[], None]] = []
-        server.on_lsp(types.TEXT_DOCUMENT_DID_SAVE, self.follow_save)
 
     def observe(self, run: Callable[[], None]) -> None:
         """Call `run` after each change of `at`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import anyio
 
 from steadyhand.lsp import lsp_types as types
+from steadyhand.lsp.features.diagnostics_publisher import DiagnosticsPublisher
 from steadyhand.lsp.rpc.server import Server
 from steadyhand.session.recovery.documents_again import check_documents_again
 from steadyhand.session.service.registry import SessionRegistry
@@ -15,12 +16,13 @@ from steadyhand.tools.workspace.open_documents import compare_at_open, is_on_dis
 
 
 class DocumentCheck:
-    """Follows `textDocument/didOpen` and `textDocument/didChange`."""
+    """Follows the document notifications. `publisher` follows each save too."""
 
-    def __init__(self, server: Server, registry: SessionRegistry) -> None:
+    def __init__(self, server: Server, registry: SessionRegistry, publisher: DiagnosticsPublisher) -> None:
         self._documents = server.documents
         self._registry = registry
         self._context = registry.context
+        self._publisher = publisher
         self._compared: dict[str, str] = {}  # uri → the first text that was compared last
         self._checking = anyio.Lock()
         self._waiting = set[str]()  # paths whose check waits for another one
@@ -55,7 +57,8 @@ class DocumentCheck:
             self._documents.read_again(document)
 
     async def check_save(self, params: types.DidSaveTextDocumentParams) -> None:
-        """Look whether a save makes an uncertain change certain."""
+        """Look whether a save makes an uncertain change certain; its diagnostic may be at another line now."""
+        await self._publisher.follow_save(params)
         document = self._documents.by_uri(params.text_document.uri)
         if document is not None and document.path is not None:
             await self._check_uncertain(document.path)

@@ -70,8 +70,10 @@ class Server:
     def on_lsp(self, method: str, answerer: Answerer) -> None:
         """Answer a standard request, or follow a standard notification; params in their types of LSP.
 
-        `documents` and `client` are current when a follower of their notifications starts."""
+        `documents` and `client` are current when a follower of their notifications starts. A method has one follower: a
+        second one would take its place."""
         assert method in types.METHODS, method
+        assert method not in self._router.standard, f"{method} has a follower"
         assert method not in (types.INITIALIZE, types.SHUTDOWN, types.EXIT, types.WORKSPACE_EXECUTE_COMMAND)
         self._router.standard[method] = answerer
 
