@@ -19,6 +19,10 @@ pytestmark = pytest.mark.anyio
 URI = "file:///ws/a.txt"
 
 
+async def follow_save(params: types.DidSaveTextDocumentParams) -> None:
+    """Publish nothing."""
+
+
 async def test_letters_typed_during_a_check_are_one_more_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """V2, [I13]: a check syncs files. The one that waits sees whatever was typed before it begins."""
     documents, gate, seen = Documents(), Gate(), list[str]()
@@ -26,7 +30,8 @@ async def test_letters_typed_during_a_check_are_one_more_check(monkeypatch: pyte
     documents.save(documents.open(opened).uri)
     server = SimpleNamespace(documents=documents, on_lsp=lambda method, run: None)
     registry = SimpleNamespace(sessions={}, context=SimpleNamespace())
-    check = DocumentCheck(cast("Any", server), cast("Any", registry), cast("Any", None))
+    publisher = SimpleNamespace(follow_save=follow_save)
+    check = DocumentCheck(cast("Any", server), cast("Any", registry), cast("Any", publisher))
 
     async def again(sessions: Iterable[Session], path: str) -> None:
         assert path == "/ws/a.txt"
