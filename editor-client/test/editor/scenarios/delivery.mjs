@@ -25,7 +25,7 @@ export const delivery = {
       await window.picture("queue");
       await window.page.reload();
       await window.load();
-      await window.waitFor(".queue-head", "Queue paused by the restart");
+      await window.waitFor(".queue-head", "Queue paused");
       assert.equal(await window.box.inputValue(), "a draft of mine");
       assert.equal(await window.chat.locator(".queue-row").count(), 2);
       assert.equal(window.file("a.txt"), "one\n", "the call that waited for an answer did not run");
