@@ -90,6 +90,8 @@ class _Pending:
                 self.writes.setdefault(inode, []).append(entry)
                 self.choices.pop(inode, None)
             case ("sync", int(inode)):
+                if any(entry[0] == "truncate" for entry in self.writes.get(inode, ())):
+                    self.grown.pop(inode, None)  # the size is durable too, whatever a failed sync left before
                 self._written(inode)
             case ("failed_sync", int(inode)):
                 if gate == "kept":
