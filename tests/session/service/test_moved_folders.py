@@ -97,7 +97,7 @@ async def test_rebind_goes_on_in_the_new_folder_under_a_new_epoch(place: Workspa
         assert session.feed.events_after(old or "", 0).reset
         assert kinds(session)[-2:] == ["rebind", "told"]
         assert session.ledger.grants == []
-        with pytest.raises(Refused, match="reopened"):
+        with pytest.raises(Refused, match="opened again or rewound"):
             session.require_epoch(old or "")
         await server.say(session, "write a.txt with newer")
         assert len(editor.questions) == 2
